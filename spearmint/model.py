@@ -89,6 +89,7 @@ class Experiment:
         processes: Number of these processes; None for one for each GPU of the trial.
         warm_start: Number of points of finished regions that a new region tries first.
         fidelity: The rungs at which trials pause; None for trials without parts.
+        learn_from: Earlier searches to learn from: directories, files or URLs of storages.
         resources: Resources that each trial requests from a queue.
     """
 
@@ -111,6 +112,7 @@ class Experiment:
     processes: int | None = None
     warm_start: int = 0
     fidelity: Fidelity | None = None
+    learn_from: tuple[str, ...] = ()
     resources: Resources = field(default_factory=Resources)
 
     @property

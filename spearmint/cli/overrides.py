@@ -42,6 +42,7 @@ def _override(setting: Setting, held: Any, given: Any) -> Any:
 def override(experiment: Experiment, options: RunOptions) -> Experiment:
     """Return ``experiment`` with the options of the command line."""
     given = {key.sets: getattr(options, key.setting.name) for key in keys_of(RunOptions)}
+    given["learn_from"] = (*experiment.learn_from, *options.learn_from)
     given["regions"] = read_regions(options.regions) if options.regions else None
     if options.pruner is not None and options.pruner_args is None:
         given["pruner_args"] = ""  # config.pb has the arguments of another pruner
@@ -101,7 +102,7 @@ def require_one_objective(options: RunOptions, experiment: Experiment) -> None:
         "--warm-start": experiment.warm_start,
         "--then-final": options.then_final,
         "--again": options.again,
-        "--learn-from": options.learn_from,
+        "--learn-from": experiment.learn_from,
     }
     given = [flag for flag, is_given in needing.items() if is_given]
     if experiment.has_front and given:

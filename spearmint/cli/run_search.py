@@ -180,7 +180,7 @@ def _search(
     """Run the search. If jobs run without this command, reopen everything after disk failures."""
     console = make_console()
     has_begun, reported = False, ""
-    earlier = earlier_searches(options.learn_from, experiment.directory)
+    earlier = earlier_searches(experiment.learn_from, experiment.directory)
     while True:
         try:
             with run_sessions(experiment, options.storage, driver=driver.name) as sessions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -82,6 +83,7 @@ def _experiment(document: Document) -> Experiment:
     _require_unique(document, variables, language)
     variables = read_conditions(document, variables)
     run = read_values(message, RunOptions, directory, document.error)
+    run["learn_from"] = tuple(_at(directory, source) for source in run.get("learn_from", ()))
     needed = read_values(message.resources, Resources, directory, document.error, "resources", 0)
     _require_regions(document, run.get("regions", ()))
     objectives = read_objectives(document, variables)
@@ -136,6 +138,13 @@ def _name(document: Document, language: Language) -> str:
         )
     endings = {Language.PYTHON: ".py", Language.MATLAB: ".m"}
     return name.removesuffix(endings.get(language, ""))
+
+
+def _at(directory: Path, source: str) -> str:
+    """Return an earlier search of config.pb; a path starts in ``directory``."""
+    if "://" in source or source.startswith(("/", "~")):
+        return source
+    return os.path.normpath(directory / source)
 
 
 def _require_regions(document: Document, regions: tuple[str, ...]) -> None:

@@ -55,7 +55,8 @@ class Tools:
                 f"{len(experiment.objectives)}",
                 "Remove the pruner.",
             )
-        earlier = earlier_searches([str(each) for each in self.learn_from], experiment.directory)
+        sources = [*experiment.learn_from, *map(str, self.learn_from)]
+        earlier = earlier_searches(sources, experiment.directory)
         require_alone(experiment.fidelity, {"pruner": pruner})
         (session,) = open_sessions(experiment, self.storage)
         session.study.use(chooser, pruner)

@@ -53,8 +53,8 @@ class Search(AskTell):
         pruner: Name of the pruner, for functions that report values.
         pruner_args: Its arguments.
         learn_from: Directories of earlier searches to learn from, or URLs of storages with
-            ``#STUDY`` at the end. Their variables and bounds can differ; :attr:`lessons` says
-            what is used.
+            ``#STUDY`` at the end, in addition to those of config.pb. Their variables and bounds
+            can differ; :attr:`lessons` says what is used.
 
     Raises:
         InputError: The space or an argument is invalid.

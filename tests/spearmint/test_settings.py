@@ -183,6 +183,7 @@ def test_each_field_is_declared(cls: type) -> None:
 def test_names_numbers_and_types_of_keys_stay() -> None:
     keys = {key.name: (key.number, key.kind.key_type) for key in keys_of(RunOptions)}
     assert keys == {
+        "learn_from": (111, "string"),
         "max_retries": (102, "uint32"),
         "trial_timeout": (103, "double"),
         "region": (104, "string"),

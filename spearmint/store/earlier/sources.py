@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, create_engine
@@ -54,13 +54,23 @@ def earlier_searches(sources: Sequence[str], directory: Path) -> list[EarlierSea
     Raises:
         InputError: One of them cannot be read, or there are too many.
     """
-    found = [each for source in sources for each in read_earlier(source, directory)]
+    once = {_place(source): source for source in reversed(sources)}
+    found = [each for source in reversed(once.values()) for each in read_earlier(source, directory)]
     if len(found) > MOST_SEARCHES:
         raise InputError(
             f"{len(found)} earlier searches to learn from; the limit is {MOST_SEARCHES}",
             "Name fewer. #STUDY at the end of a directory selects one of its regions.",
         )
     return found
+
+
+def _place(source: str) -> str:
+    """Return a text that is the same for two ways to write the path of an earlier search."""
+    if "://" not in source:
+        with suppress(OSError, RuntimeError, ValueError):  # not a path: reading it is an error
+            place, study = _split(source)
+            return f"{Path(place).expanduser().resolve()}#{study or ''}"
+    return source
 
 
 def read_earlier(source: str, here: Path) -> list[EarlierSearch]:

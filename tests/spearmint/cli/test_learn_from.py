@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,29 @@ def test_the_command_says_what_it_learns_and_starts_at_the_best_points(
     without = new.run("--max-finished-jobs=10")
     assert "Earlier runs learned" in without.stdout
     assert len([1 for line in without.stdout.splitlines() if line.startswith("trial 10:")]) == 1
+
+
+def test_config_pb_names_earlier_searches_and_the_command_line_adds_to_them(
+    old: ExperimentDir, new: ExperimentDir, tmp_path: Path
+) -> None:
+    shutil.copytree(old.root, tmp_path / "other")
+    new.config.write_text(NEW + 'learn_from: "../old #1"\n')
+    learns = [f"learns from {old.root}: 20 trials", f"learns from {tmp_path / 'other'}: 20 trials"]
+    done = new.run(*FAST, "--max-finished-jobs=1")
+    assert learns[0] in done.stdout
+    done = new.run(
+        *FAST,
+        f"--learn-from={tmp_path / 'other'}",
+        f"--learn-from={tmp_path / 'other' / '..' / 'old #1'}",
+        "--max-finished-jobs=2",
+    )
+    assert [done.stdout.count(line) for line in learns] == [1, 1]
+    with spearmint.Search(new.config, learn_from=tmp_path / "other") as search:
+        assert [lesson.partition(",")[0] for lesson in search.lessons] == learns
+    new.config.write_text(NEW + 'learn_from: "missing"\n')
+    done = new.run("--max-finished-jobs=3")
+    assert done.returncode == 2
+    assert f"{new.root / 'missing'}: no such file or directory" in done.stderr
 
 
 def test_a_method_without_a_model_tries_the_best_points(

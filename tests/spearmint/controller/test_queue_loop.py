@@ -322,8 +322,8 @@ def search(make_loop, monkeypatch):
         monkeypatch.setattr(run_search, "_RETRY_S", 0.0)
         console = SimpleNamespace(print=lambda text, markup: printed.append(text.splitlines()[0]))
         monkeypatch.setattr(run_search, "make_console", lambda: console)
-        options = SimpleNamespace(storage=None, learn_from=())
-        experiment = SimpleNamespace(directory=Path())
+        options = SimpleNamespace(storage=None)
+        experiment = SimpleNamespace(directory=Path(), learn_from=())
         run_search._search(experiment, FakeQueue(), options, follows_capacity=False)
         assert not left
         return printed
