@@ -1,23 +1,31 @@
 """Open an SQLite file that another process or user can write, without writing.
 
-SQLite creates files next to a file with a write-ahead log. It is copied if they are missing.
+SQLite creates files next to a file with a write-ahead log. It is copied if they are missing. What
+another user wrote into the file cannot keep this process busy for ever: see ``_limit``.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from spearmint.errors import InputError
+from spearmint.store.earlier.trials import TABLES
 
 _TIMEOUT_S = 10.0
+# Steps of SQLite's virtual machine in all queries: seconds. 100,000 trials need two millions.
+_MOST_STEPS, _COUNTED = 500_000_000, 1_000_000
+_LONGEST_ROW = 16 * 2**20  # bytes
 _HEADER = b"SQLite format 3\0"
 
 
@@ -33,9 +41,34 @@ def reading_file(path: Path) -> Iterator[Connection]:
         engine = create_engine("sqlite://", creator=lambda: _sqlite(str(uri)), poolclass=NullPool)
         try:
             with engine.connect() as connection:
+                _require_tables(connection)
                 yield connection
+        except OperationalError as error:
+            if "interrupted" not in str(error.orig):
+                raise
+            raise _too_long(path) from None
         finally:
             engine.dispose()
+
+
+def _too_long(path: Path) -> InputError:
+    return InputError(
+        f"reading {path} takes too long: it has too many rows, or they are not what they seem"
+    )
+
+
+def _require_tables(connection: Connection) -> None:
+    """Raise InputError if a table that is read is a view, or a table that other code computes."""
+    query = text("SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')")
+    for name, kind, sql in connection.execute(query):
+        if str(name).lower() in TABLES and (kind != "table" or not _is_plain(str(sql))):
+            raise InputError(f"its table {str(name).lower()} is not a plain table of Optuna")
+
+
+def _is_plain(sql: str) -> bool:
+    """Return whether the statement that creates a table has no computed columns or rows."""
+    words = set(re.findall("[a-z]+", sql.lower()))
+    return not words & {"virtual", "generated", "as"}
 
 
 def _uri(path: Path) -> str | None:
@@ -57,7 +90,16 @@ def _sqlite(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=_TIMEOUT_S, check_same_thread=False)
     connection.execute("PRAGMA query_only=1")
     connection.execute("PRAGMA trusted_schema=0")
+    _limit(connection)
     return connection
+
+
+def _limit(connection: sqlite3.Connection) -> None:
+    """Interrupt queries that need too many steps, and refuse rows that are too long."""
+    counted = count(1)
+    most = _MOST_STEPS // _COUNTED
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_ROW)
+    connection.set_progress_handler(lambda: int(next(counted) > most), _COUNTED)
 
 
 def _can_read(uri: str) -> bool:
@@ -70,6 +112,12 @@ def _can_read(uri: str) -> bool:
 def _copied(path: Path, folder: Path) -> Path:
     """Copy an SQLite file and its logs, the log last: it has what the file lacks."""
     target = folder / "copy.db"
+    size, free = path.stat().st_size, shutil.disk_usage(folder).free
+    if size > free // 2:
+        raise InputError(
+            f"a copy of {path} of {size} bytes is needed, and {folder.parent} has {free} left",
+            "Start a run of that search, or set TMPDIR to a directory with more space.",
+        )
     for end in ("", "-journal", "-wal"):
         source = path.with_name(f"{path.name}{end}")
         if source.is_file():

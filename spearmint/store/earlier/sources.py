@@ -96,6 +96,12 @@ def read_earlier(source: str, here: Path) -> list[EarlierSearch]:
     except InputError as error:
         what = f"cannot learn from {_without_password(source)}: {error.what}"
         raise InputError(what, error.fix) from None
+    except PermissionError as error:
+        what = f"permission denied: {printable(str(error.filename or source), _LONGEST_REASON)}"
+        raise InputError(
+            f"cannot learn from {_without_password(source)}: {what}",
+            "Ask its owner to let you read it, for example: chmod -R go+rX DIR",
+        ) from None
     except _UNREADABLE as error:
         text = _reason(getattr(error, "orig", None) or error)
         raise InputError(f"cannot learn from {_without_password(source)}: {text}") from None

@@ -24,6 +24,8 @@ _TRIALS: Any = models.TrialModel.__table__
 _VALUES: Any = models.TrialValueModel.__table__
 _PARAMS: Any = models.TrialParamModel.__table__
 _SYSTEM: Any = models.TrialSystemAttributeModel.__table__
+TABLES = {t.name for t in (_STUDIES, _DIRECTIONS, _TRIALS, _VALUES, _PARAMS, _SYSTEM)}
+"""Names of the tables that are read."""
 # Of more complete trials, the best third of this number and others at random are read.
 _MOST_TRIALS = 1200
 _MOST_NAMED = 500

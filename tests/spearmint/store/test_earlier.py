@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import optuna
 import pytest
@@ -16,7 +18,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import create_trial
 
 from spearmint.errors import InputError
-from spearmint.store.earlier import earlier_searches, sources
+from spearmint.store.earlier import earlier_searches, files, sources
 from spearmint.store.sql.sqlite import sqlite_url
 from spearmint.transfer import EarlierSearch
 from tests.spearmint.store.studies import opened, point
@@ -40,7 +42,10 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return the directory of a search with six complete trials and one that runs."""
-    root = tmp_path / "a #1 50% dir"
+    return searched(tmp_path / "a #1 50% dir")
+
+
+def searched(root: Path) -> Path:
     root.mkdir()
     study = opened(root, sqlite_url(root / "spearmint.db"))
     for i in range(6):
@@ -74,6 +79,12 @@ def test_a_finished_search_is_read_and_stays_as_it_was(folder: Path) -> None:
 
 @pytest.fixture
 def running(folder: Path) -> Iterator[Path]:
+    with held(folder):
+        yield folder
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
     """Hold a write lock on the database, as a running search does while it stores a result."""
     with closing(sqlite3.connect(folder / "spearmint.db")) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -82,7 +93,7 @@ def running(folder: Path) -> Iterator[Path]:
         connection.commit()
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("UPDATE trial_values SET value = 99")
-        yield folder
+        yield
 
 
 def test_a_running_search_is_read_as_it_is_stored(running: Path) -> None:
@@ -303,3 +314,108 @@ def test_too_many_searches_are_an_error(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(sources, "MOST_SEARCHES", 1)
     with pytest.raises(InputError, match="limit is 1"):
         read(made(tmp_path / "a.db", "one"), made(tmp_path / "b.db", "one"))
+
+
+VIEW = (
+    "CREATE VIEW {0} AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) "
+    "SELECT o.* FROM r, other o WHERE r.i < 0"
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "sql"),
+    [
+        *((name, VIEW) for name in ("studies", "trials", "trial_values", "trial_params")),
+        ("trials", VIEW.replace("{0}", "TRIALS")),
+        ("trial_values", "CREATE VIRTUAL TABLE {0} USING fts4(trial_id, objective, value)"),
+        (
+            "trial_values",
+            "CREATE TABLE {0} (trial_id, objective, value AS (abs(trial_id)))",
+        ),
+    ],
+)
+def test_a_table_that_is_a_query_of_another_user_is_refused(
+    tmp_path: Path, table: str, sql: str
+) -> None:
+    """A query that never ends would otherwise run until Ctrl-C."""
+    made(tmp_path / "o.db", "one")
+    with closing(sqlite3.connect(tmp_path / "o.db")) as connection:
+        connection.execute(f"ALTER TABLE {table} RENAME TO other")
+        connection.execute(sql.format(table))
+        connection.commit()
+    with pytest.raises(InputError, match=f"table {table} is not a plain table"):
+        read(tmp_path / "o.db")
+
+
+def test_queries_of_too_many_steps_and_rows_that_are_too_long_are_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path / "o.db", "one")
+    monkeypatch.setattr(files, "_LONGEST_ROW", 2000)
+    assert len(read(tmp_path / "o.db")) == 1
+    with closing(sqlite3.connect(tmp_path / "o.db")) as connection:
+        connection.execute("UPDATE trial_params SET distribution_json = ?", ("x" * 3000,))
+        connection.commit()
+    with pytest.raises(InputError, match="too big"):
+        read(tmp_path / "o.db")
+    monkeypatch.setattr(files, "_COUNTED", 1)
+    monkeypatch.setattr(files, "_MOST_STEPS", 100)
+    with pytest.raises(InputError, match="takes too long"):
+        read(tmp_path / "o.db")
+
+
+def test_a_file_without_space_for_its_copy_is_an_error(
+    running: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "killed").mkdir()
+    for name in ("spearmint.db", "spearmint.db-wal"):
+        shutil.copy(running / name, tmp_path / "killed" / name)
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    with pytest.raises(InputError, match="a copy of"):
+        read(tmp_path / "killed")
+
+
+def _as_nobody(search: Callable[[], str]) -> str:
+    """Return what ``search`` returns in a process of another user."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        text = "no answer"
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            text = search()
+        finally:
+            os.write(writer, text.encode())
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answers:
+        text = answers.read()
+    os.waitpid(child, 0)
+    return text
+
+
+def _read_or_error(folder: Path) -> str:
+    try:
+        return str(len(read(folder)[0].trials))
+    except InputError as error:
+        return str(error)
+
+
+@pytest.mark.root
+def test_another_user_reads_a_search_that_runs_or_is_told_what_is_denied() -> None:
+    with tempfile.TemporaryDirectory() as place:  # unlike tmp_path, another user can enter it
+        Path(place).chmod(0o755)
+        folder = searched(Path(place) / "search")
+        with held(folder):
+            before = contents(folder)
+            assert _as_nobody(lambda: _read_or_error(folder)) == "6"
+            assert contents(folder) == before
+            for path, mode in ((folder, 0o700), (folder / "spearmint.db", 0o600)):
+                kept = path.stat().st_mode
+                path.chmod(mode)
+                said = _as_nobody(lambda: _read_or_error(folder))
+                path.chmod(kept)
+                assert f"permission denied: {folder}" in said
+                assert "chmod -R go+rX" in said
