@@ -65,6 +65,12 @@ class Chooser(BaseSampler):
     earlier: Sequence[EarlierSearch] = ()
     """Earlier searches to learn from."""
 
+    learned: Sequence[float] = ()
+    """Weight of each of ``earlier`` in the last model; empty before the first one."""
+
+    restart: int = 0
+    """The restart that the last proposal belongs to, from 1; 0 if it does not look elsewhere."""
+
     total: int | None = None
     """Number of trials after which the search ends; None if it is not known."""
 

@@ -95,8 +95,12 @@ class GPEIOptChooser(ModelChooser):
 
         left = math.inf if self.total is None else self.total - len(past.tried) - len(past.pending)
         least = self.n_initial(len(past.space))
-        model = Model(self.seed, least, left, self._rng, self.best_points, self._notices.append)
+        note = self._notices.append
+        model = Model(self.seed, least, left, self._rng, self.best_points, note, self._mark)
         return points_with_restarts(model, past, number) or super()._points(past, number)
+
+    def _mark(self, restart: int) -> None:
+        self.restart = restart
 
     def best_point(self, past: History, rng: np.random.Generator) -> Array:
         """Return the point with the largest expected improvement."""

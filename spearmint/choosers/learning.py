@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,8 @@ def ensemble_of(
 
     They are fitted once in a process, also for several regions.
     """
-    return _fitted(tuple(earlier), variables_of(names, space))
+    found = _fitted(tuple(earlier), variables_of(names, space))
+    return copy(found)  # its weights are those of one region
 
 
 @lru_cache(maxsize=4)

@@ -112,10 +112,18 @@ class ModelChooser(Chooser):
             past = replace(past, ensemble=ensemble_of(self.earlier, space, past.space))
         if self.guesses:
             past = replace(past, guesses=self._guessed(space, past.space))
-        return (
-            {} if point is None else self._named(space, past.space.values(point))
-            for point in self._points(past, number)
-        )
+        return self._values(past, space, self._points(past, number))
+
+    def _values(
+        self, past: History, space: Mapping[str, BaseDistribution], points: Iterator[Array | None]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the values of ``points``, and set how each was proposed."""
+        while True:
+            self.restart = 0
+            point = next(points)
+            if past.ensemble is not None:
+                self.learned = past.ensemble.weights
+            yield {} if point is None else self._named(space, past.space.values(point))
 
     def _guessed(self, names: Iterable[str], space: Space) -> dict[int, tuple[float, float]]:
         """Return the coordinate and the spread of each guess, by dimension."""

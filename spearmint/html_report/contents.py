@@ -22,6 +22,7 @@ from spearmint.layout import Layout
 from spearmint.model import Trial, TrialState
 from spearmint.store.session import Session
 from spearmint.trial.reporting import read_reports
+from spearmint.view.strategy import strategy_lines
 
 
 def read_digest(session: Session) -> Digest:
@@ -35,6 +36,7 @@ def read_digest(session: Session) -> Digest:
         ended=ended,
         layout=session.layout,
         recommendation=session.study.recommended(),
+        strategy=strategy_lines(session.study),
     )
 
 

@@ -134,6 +134,7 @@ def _context(digest: Digest, pictures: Sequence[Picture], folder: Path | None) -
         "rung": _rung(digest),
         "expectation": _expectation(digest),
         "at_bounds": at_bounds(digest),
+        "strategy": digest.strategy,
         "duration": format_duration(digest.seconds),
         **_gpu([digest]),
         "started": _moment(digest.started),

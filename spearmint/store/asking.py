@@ -31,6 +31,10 @@ class Asking:
     _study: optuna.Study
     _distributions: dict[str, BaseDistribution]
     _tree: Tree | None
+    _elsewhere: dict[frozenset[tuple[str, Any]], int]  # restarts of points ahead of need
+
+    def _note_strategy(self, trial_id: int, restart: int) -> None:
+        raise NotImplementedError
 
     def expect(self, total: int | None) -> None:
         """Tell the sampler after how many trials the search ends; None if this is not known."""
@@ -68,6 +72,10 @@ class Asking:
             asked = self._study.ask(self._distributions if self._tree is None else {})
             if self._tree is not None:
                 self._tree.suggest(asked)
+        restart = self._restart
+        if restart and "fixed_params" in self._storage.get_trial_system_attrs(asked._trial_id):
+            restart = 0  # a queued point
+        self._note_strategy(asked._trial_id, restart)
         return self._asked(asked.number, asked.params)
 
     def ask_many(self, count: int) -> list[Trial]:
@@ -107,7 +115,15 @@ class Asking:
         while True:
             with self._wraps_sampler_errors():
                 point = next(points)
+            if restart := self._restart:
+                self._elsewhere[frozenset(point.items())] = restart
             yield point
+
+    @property
+    def _restart(self) -> int:
+        """The restart that the last proposal belongs to; 0 if it does not look elsewhere."""
+        sampler = self._study.sampler
+        return sampler.restart if isinstance(sampler, Chooser) else 0
 
     @wraps_storage_errors()
     def add_running(self, point: Mapping[str, Any]) -> Trial:
@@ -118,6 +134,7 @@ class Asking:
             distributions=self._distributions_of(point),
         )
         trial_id = self._storage.create_new_trial(self._study._study_id, running)
+        self._note_strategy(trial_id, self._elsewhere.pop(frozenset(point.items()), 0))
         return self._asked(self._storage.get_trial_number_from_id(trial_id), point)
 
     def _distributions_of(self, point: Mapping[str, Any]) -> dict[str, BaseDistribution]:

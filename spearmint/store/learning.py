@@ -17,6 +17,7 @@ from spearmint.choosers.tree import Tree
 from spearmint.errors import InputError
 from spearmint.gp.space import Space
 from spearmint.store.errors import wraps_storage_errors
+from spearmint.store.strategy import Lesson
 from spearmint.transfer import EarlierSearch, Task, matched, n_seeds
 
 LEARNED = "spearmint:learned"
@@ -33,6 +34,9 @@ class Learning:
     _study: optuna.Study
     _distributions: dict[str, BaseDistribution]
     _tree: Tree | None
+
+    def _set_lessons(self, lessons: Sequence[Lesson]) -> None:
+        raise NotImplementedError
 
     @wraps_storage_errors()
     def learn(self, earlier: Sequence[EarlierSearch]) -> None:
@@ -68,7 +72,8 @@ class Learning:
             f"learns from {t.text}" if t.is_usable else f"does not learn from {t.text}{t.problem}"
             for _, t in found
         ]
-        if isinstance(sampler, Chooser) and sampler.learns:
+        has_model = isinstance(sampler, Chooser) and sampler.learns
+        if isinstance(sampler, Chooser) and has_model:
             sampler.earlier = [each for each, _ in usable]
         else:
             known = sampler.sampler if isinstance(sampler, FeasibleSampler) else sampler
@@ -77,11 +82,15 @@ class Learning:
                 f"{name} has no model of earlier searches: it tries their best points only"
             )
         self._queue(tasks, names, space)
+        self._set_lessons(
+            [Lesson(each.name, len(task.y), has_model=has_model) for each, task in usable]
+        )
         self.lessons = tuple(lines)
 
     def _note_earlier_runs(self) -> None:
         """Say that earlier runs learned from searches that this run was not given."""
         if LEARNED in self._study.user_attrs:
+            self._set_lessons([])
             self.lessons = ("Earlier runs learned with --learn-from; this run does not",)
 
     def _searched(self) -> dict[str, BaseDistribution]:

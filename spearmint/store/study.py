@@ -45,13 +45,14 @@ from spearmint.store.recommending import Recommending
 from spearmint.store.sql.aggregates import Aggregates
 from spearmint.store.sql.fast_reads import one_transaction
 from spearmint.store.sql.writes import GAP
+from spearmint.store.strategy import Strategy
 
 OWNER = "spearmint:owner"
 TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
 _MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
-class Study(Asking, Aggregates, Annotations, Learning, Pausing, Recommending):
+class Study(Aggregates, Strategy, Asking, Annotations, Learning, Pausing, Recommending):
     """The trials of one search, in an Optuna study that any Optuna tool can open."""
 
     def __init__(
@@ -63,6 +64,7 @@ class Study(Asking, Aggregates, Annotations, Learning, Pausing, Recommending):
         self._study = study
         self._distributions = distributions(parents_first(experiment.variables))
         self._tree = tree_of(experiment.variables, experiment.linear)
+        self._elsewhere: dict[frozenset[tuple[str, Any]], int] = {}
         self._token = str(study.user_attrs.get(TOKEN, study.study_name))
 
     def use(self, sampler: BaseSampler, pruner: BasePruner | None = None) -> None:

@@ -86,7 +86,13 @@ class WeightedSum:
 
 
 class Ensemble:
-    """The models of earlier searches, for a search of one space."""
+    """The models of earlier searches, for a search of one space.
+
+    Attributes:
+        weights: Weight of each by rank in the last model; empty before the first one.
+    """
+
+    weights: tuple[float, ...] = ()
 
     def __init__(self, space: Space, tasks: Sequence[Task]) -> None:
         """Fit a model to each of ``tasks``, which are usable, once."""
@@ -132,6 +138,7 @@ class Ensemble:
         means = np.stack([model(points) for model in self._models])
         left_out = left_out_means(space, points, values, noiseless=noiseless)
         weight = weights(values, means, left_out, rng)
+        self.weights = tuple(map(float, weight))
         weight = weight * _slope(weight @ means, values)
         used = np.flatnonzero(weight)
         if not len(used):

@@ -32,6 +32,7 @@ from spearmint.view.gpu_use import (
 )
 from spearmint.view.hosts import avoided_hosts, avoided_lines
 from spearmint.view.rungs import rung_lines, rungs_data
+from spearmint.view.strategy import region_lines, strategy_data, strategy_lines
 from spearmint.view.tables import broken_lines, note_lines, trial_table
 
 _WATCH_S = 2.0
@@ -94,6 +95,7 @@ def _search_data(session: Session) -> dict[str, object]:
         "seconds": study.seconds(),
         **_gpu_data(session),
         **rungs_data(study),
+        **strategy_data(study),
         **_leaders(study.experiment, best),
         "broken": [trial.to_json() for trial in study.annotated(study.last(TrialState.BROKEN))],
     }
@@ -131,7 +133,8 @@ def status_screen(sessions: list[Session], *, top: int, broken: int) -> Renderab
     below = [*_gpu_parts(sessions), *_host_parts(first)]
     if len(sessions) == 1:
         return Group(head, *_trial_parts(first, unfinished[0], top, broken), *below)
-    return Group(head, Text(), _region_table(sessions, by_search), *below)
+    strategy = map(Text, region_lines([session.study for session in sessions]))
+    return Group(head, *strategy, Text(), _region_table(sessions, by_search), *below)
 
 
 def _gpu_parts(sessions: list[Session]) -> Iterable[RenderableType]:
@@ -169,6 +172,7 @@ def _trial_parts(
     best = session.study.annotated(session.study.best(top, feasible=False) if top else [])
     unfinished = session.study.annotated(unfinished)
     yield from map(Text, rung_lines(session.study))
+    yield from map(Text, strategy_lines(session.study))
     if not best and (highest := session.study.at_highest_rung(top)):
         yield Text(f"\n{_rung_heading(experiment, highest[0])}")
         yield trial_table(highest, experiment.variables, _gpu_busy(session, highest))

@@ -47,6 +47,7 @@ class Model:
         rng: Returns the source of randomness of a trial.
         points: Yields proposals.
         note: Receives messages for the user.
+        mark: Receives the number of the restart, from 1, of the point that is yielded next.
     """
 
     seed: int
@@ -55,6 +56,7 @@ class Model:
     rng: Callable[[int], np.random.Generator]
     points: Points
     note: Callable[[str], None]
+    mark: Callable[[int], None]
 
     def has_time(self, n_dimensions: int) -> bool:
         """Return whether enough trials are left for another restart."""
@@ -116,6 +118,7 @@ def _unless_converged(model: Model, restarts: Restarts, number: int) -> Iterator
         f"The search has converged. From trial {number + 1} on, most trials look elsewhere: they "
         "start from new points and ignore the earlier trials."
     )
+    model.mark(restarts.count + 1)
     yield first
     after = Restarts(with_pending(restarts.past, first), model.seed)
     yield from _shared(replace(model, left=model.left - 1), after, number + 1)
@@ -137,11 +140,14 @@ def _elsewhere(model: Model, restarts: Restarts, number: int) -> Iterator[Array]
         later = replace(model, left=model.left - (n - number))
         if point is None and later.has_time(len(restarts.past.space)):
             point = restarts.first_of_next
+            model.mark(restarts.count + 1)
             model.note(
                 f"Restart {restarts.count} found no better minimum. Trial {n + 1} begins another."
             )
         elif point is None:  # nothing to look for, so the last digits of the known minimum
             point = next(model.points(restarts.past, iter([model.rng(n)])))
+        else:
+            model.mark(restarts.count)
         yield point
         restarts = Restarts(with_pending(restarts.past, point), model.seed)
 

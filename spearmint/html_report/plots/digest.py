@@ -37,6 +37,7 @@ class Digest:
         ended: Last end of a trial, in local time.
         layout: Files of the search; None if they are elsewhere.
         recommendation: The trial to use, with what a model expects of it; None if not known.
+        strategy: Lines on how the chooser works.
     """
 
     experiment: Experiment
@@ -47,6 +48,7 @@ class Digest:
     ended: datetime | None
     layout: Layout | None = None
     recommendation: Recommendation | None = None
+    strategy: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -57,6 +59,7 @@ class Digest:
         ended: datetime | None = None,
         layout: Layout | None = None,
         recommendation: Recommendation | None = None,
+        strategy: Iterable[str] = (),
     ) -> Digest:
         """Count and rank ``trials``."""
         known = tuple(trials)
@@ -70,6 +73,7 @@ class Digest:
             ended=ended,
             layout=layout,
             recommendation=recommendation,
+            strategy=tuple(strategy),
         )
 
     @property

@@ -207,7 +207,7 @@ def test_a_lower_minimum_takes_over_and_another_restart_ends(search: Search) -> 
     assert not higher.has_lowest
     assert lower.has_settled, "all trials since the restart are at its best point"
     assert higher.has_settled
-    model = Model(0, 3, np.inf, np.random.default_rng, fitted_to, print)
+    model = Model(0, 3, np.inf, np.random.default_rng, fitted_to, print, print)
     n = next(n for n in range(start + 17, start + 20) if n % 2)
     another = points_with_restarts(model, higher.past, n)
     assert another is not None
@@ -308,7 +308,7 @@ def test_a_restart_begins_only_if_the_model_expects_nothing_more(
         yield from fitted_to(past, rngs)
 
     notices: list[str] = []
-    model = Model(0, 3, np.inf, np.random.default_rng, told, notices.append)
+    model = Model(0, 3, np.inf, np.random.default_rng, told, notices.append, print)
     past = search.past(search.start)
     points = points_with_restarts(model, past, search.start)
     assert points is not None
@@ -335,7 +335,7 @@ def batch_of(past: History, number: int, *, left: float) -> list[Any]:
         yield from fitted_to(past, rngs)
 
     notices: list[str] = []
-    model = Model(0, 3, left, np.random.default_rng, told, notices.append)
+    model = Model(0, 3, left, np.random.default_rng, told, notices.append, print)
     points = points_with_restarts(model, past, number)
     assert points is not None
     return list(islice(points, 2))
@@ -352,7 +352,7 @@ def batch_of(past: History, number: int, *, left: float) -> list[Any]:
     ids=["guess", "infeasible", "finite", "conditional"],
 )
 def test_other_searches_do_not_look_elsewhere(search: Search, changes: dict[str, Any]) -> None:
-    model = Model(0, 3, np.inf, np.random.default_rng, fitted_to, print)
+    model = Model(0, 3, np.inf, np.random.default_rng, fitted_to, print, print)
     past = search.past(search.start)
     assert points_with_restarts(model, past, search.start) is not None
     assert points_with_restarts(model, replace(past, **changes), search.start) is None
