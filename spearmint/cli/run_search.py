@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from spearmint.cli.summary import greet, summarise
 from spearmint.config.reader import load_experiment
 from spearmint.config.wrapper import require_octave, require_syntax, require_wrapper
 from spearmint.controller.controller import Controller
+from spearmint.controller.events import StudyCounts
 from spearmint.controller.orphans import choose_driver
 from spearmint.controller.signals import stop_on_signals
 from spearmint.controller.study_run import StudyRun
@@ -250,12 +251,10 @@ def _search_once(
     summarise(console, sessions, options, figures)
     if budget is not None:
         console.print(budget.summary(), markup=False)
-    finished = sum(progress.finished for progress in figures.values())
-    if stop.requested and finished < total:
+    left = _left(figures.values(), total, waits=any(study.resumes_paused() for study in studies))
+    if stop.requested and left:
         raise SearchStopped(
-            f"stopped with {finished} of {total} trials finished",
-            "Rerun the command to continue.",
-            number=stop.number,
+            f"stopped with {left}", "Rerun the command to continue.", number=stop.number
         )
     if failures := controller.finals.failures:
         raise SearchFailed(
@@ -264,6 +263,22 @@ def _search_once(
         )
     if ending is not None and not stop.requested:
         ending.run(lambda text: console.print(text, markup=False, soft_wrap=True))
+
+
+def _left(figures: Iterable[StudyCounts], total: int, *, waits: bool) -> str:
+    """Return how far a search of ``total`` trials is; empty if nothing is left to do.
+
+    Args:
+        figures: Counts of each region.
+        total: Number of all its trials.
+        waits: Whether a paused trial would be resumed.
+    """
+    known = list(figures)
+    finished, paused = (sum(n) for n in zip(*((c.finished, c.paused) for c in known), strict=True))
+    if finished >= total and not waits:
+        return ""
+    text = f"{finished - paused} of {total} trials finished"
+    return f"{text} and {paused} paused" if paused else text
 
 
 def _budget(layout: Layout, options: RunOptions) -> Budget | None:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 from spearmint.errors import InputError
 from spearmint.formatting import TABLE_DIGITS, constraint_text, format_value, plain
 from spearmint.model import Trial, TrialState, best_trial, json_number, leading, pareto_front
+from spearmint.view.facts import rung_facts
 from starmint import install_command
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from spearmint.fidelity import Fidelity
 
 _ROWS = 10
 _FACTS = ("state", "value", "seconds", "reason")
@@ -103,10 +106,11 @@ def _cells(trial: Trial, names: Sequence[str], limited: Sequence[str]) -> list[s
     return [str(trial.id), *map(_text, goals), *limits, *values, seconds]
 
 
-def as_dataframe(trials: Sequence[Trial]) -> pd.DataFrame:
+def as_dataframe(trials: Sequence[Trial], fidelity: Fidelity | None = None) -> pd.DataFrame:
     """Return a DataFrame with the columns of ``spearmint export``, indexed by trial number.
 
-    A variable with the name of another column becomes ``params_NAME``.
+    With rungs, there are also ``steps_done`` and a column for the value and the seconds of each
+    rung. A variable with the name of another column becomes ``params_NAME``.
 
     Raises:
         InputError: pandas is not installed.
@@ -119,7 +123,11 @@ def as_dataframe(trials: Sequence[Trial]) -> pd.DataFrame:
     index = pd.Index([trial.id for trial in trials], name="trial")
     if not trials:
         return pd.DataFrame(columns=list(_FACTS), index=index)
-    return pd.DataFrame([_row(trial) for trial in trials], index=index)
+    rows = [_row(trial) for trial in trials]
+    if fidelity is not None:  # a variable can have the name of one of these columns
+        rungs = [dict(rung_facts(fidelity, trial, flat=True)) for trial in trials]
+        rows = [row | {**more, **row} for row, more in zip(rows, rungs, strict=True)]
+    return pd.DataFrame(rows, index=index)
 
 
 def _row(trial: Trial) -> dict[str, Any]:

@@ -215,7 +215,7 @@ class Search(AskTell):
         Raises:
             InputError: pandas is not installed.
         """
-        return as_dataframe(self.trials)
+        return as_dataframe(self.trials, self._experiment.fidelity)
 
     def __repr__(self) -> str:
         return f"<Search {summary(*self._state(), maximize=self._experiment.maximize)}>"

@@ -24,11 +24,12 @@ def trial_facts(session: Session, trial: Trial, *, flat: bool = False) -> dict[s
         flat: Also a column for the value and the seconds of each rung.
     """
     fidelity = session.experiment.fidelity
-    rungs = {} if fidelity is None else dict(_rung_facts(fidelity, trial, flat=flat))
+    rungs = {} if fidelity is None else dict(rung_facts(fidelity, trial, flat=flat))
     return {**rungs, **_gpu_facts(session.layout, trial)}
 
 
-def _rung_facts(fidelity: Fidelity, trial: Trial, *, flat: bool) -> Iterator[tuple[str, Any]]:
+def rung_facts(fidelity: Fidelity, trial: Trial, *, flat: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the steps that a trial has done, and with ``flat`` value and seconds of each rung."""
     is_complete = trial.state is TrialState.COMPLETE
     passed = len(fidelity.rungs) if is_complete else len(trial.rungs)
     yield "steps_done", fidelity.rungs[passed - 1] if passed else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import signal
 from collections import Counter
 
@@ -149,6 +150,37 @@ def test_a_pruner_is_refused(make_experiment: MakeExperiment) -> None:
     done = make_experiment(CODE, CONFIG).run("--pruner=median")
     assert done.returncode == 2
     assert "--pruner and the block fidelity" in done.stderr
+
+
+def test_a_stop_while_paused_trials_wait_does_not_say_that_all_are_finished(
+    make_experiment: MakeExperiment,
+) -> None:
+    """Four of four trials are paused, and the first one that was resumed has just ended."""
+    code = CODE.replace(
+        "    for epoch",
+        "    import time\n"
+        "    known = Path('epochs.txt').read_text().split() if done else []\n"
+        "    is_last = len({text.partition('.')[0] for text in known}) == 4\n"
+        "    while is_last and not Path('released').exists():\n"
+        "        Path('held').touch()\n"
+        "        time.sleep(0.05)\n"
+        "    for epoch",
+    )
+    experiment = make_experiment(code, CONFIG)
+    controller = experiment.start("--max-finished-jobs=4")
+    until((experiment.root / "held").exists, 120)
+    controller.send_signal(signal.SIGTERM)
+    text = ""
+    while "Stopping" not in text:
+        text += controller.stdout.readline()
+    (experiment.root / "released").touch()
+    text += controller.communicate()[0]
+    assert controller.returncode == 128 + signal.SIGTERM
+    found = re.search(r"stopped with (\d) of 4 trials finished and (\d) paused", text)
+    assert found is not None, text
+    assert int(found[1]) + int(found[2]) == 4
+    done = experiment.run("--max-finished-jobs=4")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

@@ -95,3 +95,17 @@ def test_columns_of_a_dataframe_are_unique(tmp_path: Path) -> None:
     assert row["params_value"] == params["params_value"]
     assert row["params_params_value"] == params["value"]
     assert row["params_trial"] == params["trial"]
+
+
+def test_a_dataframe_has_columns_for_rungs(tmp_path: Path) -> None:
+    space = {"steps_done": (0, 1)}
+    rungs = {"min": 1, "max": 4, "reduction_factor": 2}
+    with spearmint.Search(
+        space, directory=tmp_path, method="RandomChooser", fidelity=rungs
+    ) as search:
+        trial = search.ask()
+        search.tell(trial, 7.0)
+        row = search.dataframe().loc[1]
+    assert (row["value_at_1"], row["value_at_4"], row["state"]) == (7.0, None, "paused")
+    assert "seconds_at_1" in row
+    assert row["steps_done"] == trial.params["steps_done"]
