@@ -51,8 +51,12 @@ class Asking:
         """Queue the seed points of config.pb, and the guesses, that were not queued before."""
         for point in self.experiment.seed_points:
             self.enqueue(to_flat(self.experiment.variables, point))
-        for point in guessed_points(self.experiment.variables):
-            self.enqueue(point)
+        if guesses := guessed_points(self.experiment.variables):
+            trials = self._study.get_trials(deepcopy=False)
+            queued = [trial.system_attrs.get("fixed_params", {}).items() for trial in trials]
+            for point in guesses:  # without a guess that was removed, it is part of an earlier one
+                if not any(point.items() <= known for known in queued):
+                    self.enqueue(point)
 
     @wraps_storage_errors()
     def enqueue(self, point: Mapping[str, Any], *, repeat: bool = False) -> None:

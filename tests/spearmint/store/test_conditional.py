@@ -90,6 +90,22 @@ def test_only_a_search_with_conditions_has_a_tree(branched: Study, tmp_path: Pat
     assert chooser.tree is None
 
 
+def test_a_guess_that_is_removed_or_tried_queues_nothing(tmp_path: Path, url: str) -> None:
+    both = 'language: PYTHON name: "net"\n' + "".join(
+        f'variable {{ name: "{name}" type: FLOAT min: 0 max: 1 guess: 0.25 }}\n' for name in "ab"
+    )
+    study = opened(tmp_path, url, both)
+    study.enqueue_seed_points()
+    assert study.queued_points() == [{"a": 0.25, "b": 0.25}]
+    study.ask()
+    one = opened(tmp_path, url, both.replace("guess: 0.25", "", 1))
+    one.enqueue_seed_points()
+    assert not one.queued_points()
+    other = opened(tmp_path, url, both.replace("guess: 0.25", "guess: 0.5", 1))
+    other.enqueue_seed_points()
+    assert other.queued_points() == [{"a": 0.5, "b": 0.25}]
+
+
 def test_guesses_are_the_first_points_one_for_each_branch(tmp_path: Path, url: str) -> None:
     config = CONFIG.replace("seed_point", "# seed_point").replace("min: 0", "guess: 0.25 min: 0")
     config = config.replace("min: 1 max: 3", "min: 1 max: 3 guess: 1")
