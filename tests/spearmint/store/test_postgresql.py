@@ -1,0 +1,79 @@
+"""Learn from a search in PostgreSQL. Needs its programs, and psycopg."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import spearmint
+from spearmint.errors import InputError
+from tests import commands
+
+psycopg = pytest.importorskip("psycopg")
+# Optuna leaves its pool of connections to the end of the process, of which psycopg would warn.
+psycopg.Connection.__del__ = lambda self: None
+PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+pytestmark = pytest.mark.skipif(not PROGRAMS, reason="needs PostgreSQL")
+ROOT = os.geteuid() == 0
+OWNER: dict[str, str | int] = {"user": "nobody", "group": 65534} if ROOT else {}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """Yield the URL of a server that listens at a socket only."""
+    with tempfile.TemporaryDirectory(prefix="pg") as place:
+        if ROOT:  # PostgreSQL refuses to run as root
+            shutil.chown(place, "nobody")
+        data, control = f"{place}/data", str(PROGRAMS[-1] / "pg_ctl")
+        options = f"-c listen_addresses= -k {place} -c fsync=off"
+        subprocess.run(
+            [control, "-D", data, "-o", "-A trust -U ann", "initdb"],
+            check=True, capture_output=True, cwd=place, **OWNER,
+        )  # fmt: skip
+        log = f"{place}/log"
+        subprocess.run(
+            [control, "-D", data, "-w", "-l", log, "-o", options, "start"],
+            check=True, stdout=subprocess.DEVNULL, cwd=place, **OWNER,
+        )  # fmt: skip
+        try:
+            yield f"postgresql+psycopg://ann@/postgres?host={place}"
+        finally:
+            stop = [control, "-D", data, "-m", "immediate", "stop"]
+            subprocess.run(stop, check=True, capture_output=True, cwd=place, **OWNER)
+
+
+def config(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / f"{folder.name}.py").write_text("def main(job_id, params):\n    return 0.0\n")
+    variables = "".join(f'variable {{ name: "{v}" type: FLOAT min: 0 max: 1 }}\n' for v in "xy")
+    path = folder / "config.pb"
+    path.write_text(f'language: PYTHON\nname: "{folder.name}"\n{variables}')
+    return path
+
+
+def tried(search: spearmint.Search, trials: int, centre: float) -> None:
+    for _ in range(trials):
+        trial = search.ask()
+        search.tell(trial, sum(float(v[0] - centre) ** 2 for v in trial.params.values()))
+
+
+def test_a_search_in_postgresql_learns_from_another(server: str, tmp_path: Path) -> None:
+    old, new = config(tmp_path / "old"), config(tmp_path / "new")
+    with spearmint.Search(old, method="RandomChooser", storage=server) as search:
+        tried(search, 12, 0.3)
+    for source in (str(old.parent), f"{server}#old"):
+        with spearmint.Search(
+            new, storage=server, learn_from=source, method_args="mcmc_iters=3,burnin=2"
+        ) as search:
+            name = source.partition("#")[0]
+            assert search.lessons[0].startswith(f"learns from {name}: 12 trials, variables x, y")
+            tried(search, 5, 0.4)
+    assert f"Learns from 1 search: {server} (weight " in commands.spearmint("status", new).stdout
+    with pytest.raises(InputError, match="several studies"):
+        spearmint.Search(new, storage=server, learn_from=server)
