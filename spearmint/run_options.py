@@ -79,7 +79,8 @@ class RunOptions:
         key=Key(
             number=111,
             help="Learn from this earlier search, as --learn-from does, which adds to it. A path "
-            "is relative to the directory of config.pb.",
+            'is relative to the directory of config.pb; "generations" is the last generation of '
+            "this search.",
         ),
         absent="no earlier search",
     )

@@ -60,6 +60,7 @@ from spearmint.store.feasibility import require_feasible
 from spearmint.store.owner import read_ownership
 from spearmint.store.records import Records
 from spearmint.store.session import Session, run_sessions
+from spearmint.transfer import for_region
 from spearmint.view.dashboard import WebStatus
 from spearmint.view.progress import PlainObserver, make_console, make_observer
 
@@ -187,7 +188,7 @@ def _search(
             with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
                 for session in sessions:
                     session.study.use(*_tools(experiment, options))
-                    session.study.learn(earlier)
+                    session.study.learn(for_region(earlier, session.experiment.region))
                 if not has_begun:
                     greet(console, sessions, options, driver.name)
                 has_begun = True

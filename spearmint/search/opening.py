@@ -22,6 +22,7 @@ from spearmint.store.earlier import earlier_searches
 from spearmint.store.feasibility import require_feasible
 from spearmint.store.lock import ExperimentLock
 from spearmint.store.session import Session, in_region, open_sessions
+from spearmint.transfer import for_region
 
 Arguments = str | Mapping[str, object]
 
@@ -60,7 +61,7 @@ class Tools:
         require_alone(experiment.fidelity, {"pruner": pruner})
         (session,) = open_sessions(experiment, self.storage)
         session.study.use(chooser, pruner)
-        session.study.learn(earlier)
+        session.study.learn(for_region(earlier, experiment.region))
         return session
 
 

@@ -59,7 +59,8 @@ class Learning:
         space = self._tree.space(names) if self._tree else _space(names)
         found = [(each, matched(each, variables_of(names, space))) for each in earlier]
         usable = [(each, task) for each, task in found if task.is_usable]
-        if not usable:
+        own = [each for each in earlier if each.is_own]
+        if not usable and len(own) < len(earlier):
             raise InputError(
                 "nothing to learn from the earlier searches:\n"
                 + "\n".join(f"  {task.text}{task.problem}" for _, task in found),
@@ -67,7 +68,7 @@ class Learning:
                 "needed. Remove --learn-from, or name other searches.",
             )
         sampler = self._study.sampler
-        tasks = [task for _, task in usable]
+        tasks = [task for each, task in usable if not each.is_own]
         lines = [
             f"learns from {t.text}" if t.is_usable else f"does not learn from {t.text}{t.problem}"
             for _, t in found
@@ -78,9 +79,8 @@ class Learning:
         else:
             known = sampler.sampler if isinstance(sampler, FeasibleSampler) else sampler
             name = type(known).__name__
-            lines.append(
-                f"{name} has no model of earlier searches: it tries their best points only"
-            )
+            tried = "it tries their best points only" if tasks else "it does not learn from them"
+            lines.append(f"{name} has no model of earlier searches: {tried}")
         self._queue(tasks, names, space)
         self._set_lessons(
             [Lesson(each.name, len(task.y), has_model=has_model) for each, task in usable]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from spearmint.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from spearmint.transfer.earlier import EarlierSearch, EarlierTrial
+    from spearmint.transfer.earlier import EarlierSearch, EarlierTrial, for_region
     from spearmint.transfer.ensemble import Ensemble
     from spearmint.transfer.match import Task, Variables, matched
     from spearmint.transfer.seeds import n_seeds, seed_points
@@ -21,6 +21,7 @@ __all__ = [
     "Ensemble",
     "Task",
     "Variables",
+    "for_region",
     "matched",
     "n_seeds",
     "seed_points",
@@ -35,6 +36,7 @@ __getattr__ = lazy_names(
         "Ensemble": "spearmint.transfer.ensemble",
         "Task": "spearmint.transfer.match",
         "Variables": "spearmint.transfer.match",
+        "for_region": "spearmint.transfer.earlier",
         "matched": "spearmint.transfer.match",
         "n_seeds": "spearmint.transfer.seeds",
         "seed_points": "spearmint.transfer.seeds",

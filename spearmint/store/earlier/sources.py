@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy import Connection, create_engine
@@ -40,6 +41,8 @@ _UNREADABLE = (
     ArithmeticError,
     RuntimeError,
 )
+GENERATIONS = "generations"
+"""Name of the directory that stands for the last generation of a search."""
 _LONGEST_REASON = 200
 _ITSELF = ("it is the directory of this search itself", "Name another directory.")
 
@@ -56,9 +59,10 @@ def earlier_searches(sources: Sequence[str], directory: Path) -> list[EarlierSea
     """
     once = {_place(source): source for source in reversed(sources)}
     found = [each for source in reversed(once.values()) for each in read_earlier(source, directory)]
-    if len(found) > MOST_SEARCHES:
+    others = sum(not each.is_own for each in found)
+    if others > MOST_SEARCHES:
         raise InputError(
-            f"{len(found)} earlier searches to learn from; the limit is {MOST_SEARCHES}",
+            f"{others} earlier searches to learn from; the limit is {MOST_SEARCHES}",
             "Name fewer. #STUDY at the end of a directory selects one of its regions.",
         )
     return found
@@ -127,7 +131,8 @@ def _require_other(file: Path | None, study: str | None, here: Path) -> None:
 
 def _split(source: str) -> tuple[str, str | None]:
     """Return the place, and the study that follows ``#``, if any."""
-    if "#" not in source or Path(source).exists():
+    path = Path(source)
+    if "#" not in source or path.name == GENERATIONS or path.exists():
         return source, None
     place, _, study = source.rpartition("#")
     return place, study
@@ -136,6 +141,10 @@ def _split(source: str) -> tuple[str, str | None]:
 def _read_path(path: Path, study: str | None, here: Path) -> list[EarlierSearch]:
     """Return the searches in a directory or file."""
     name = str(path)
+    if path.name == GENERATIONS:
+        is_own = path.parent.resolve() == here.resolve()
+        if is_own or path.is_dir():
+            return _read_generation(path, study, here, is_own=is_own)
     if not path.exists():
         raise InputError("no such file or directory", "Name the directory of an earlier search.")
     if path.is_file() and not is_database(path):
@@ -144,6 +153,19 @@ def _read_path(path: Path, study: str | None, here: Path) -> list[EarlierSearch]
         with reading_file(path) as connection:
             return _searches(connection, name, _chosen(_names(connection), study))
     return _read_folder(path, study, here)
+
+
+def _read_generation(
+    path: Path, study: str | None, here: Path, *, is_own: bool
+) -> list[EarlierSearch]:
+    """Return the searches of the last generation in ``path``; the own search can have none yet."""
+    known = [each for each in path.glob("*/") if each.name.isdecimal()]
+    if not known and is_own:
+        return []
+    if not known:
+        raise InputError("no generation there", "Name the directory of a search.")
+    found = _read_folder(max(known, key=lambda each: int(each.name)), study, here)
+    return [replace(each, is_own=is_own) for each in found]
 
 
 def _read_folder(path: Path, study: str | None, here: Path) -> list[EarlierSearch]:

@@ -62,7 +62,13 @@ def read_search(connection: Connection, study: str, label: str) -> EarlierSearch
     trials = [
         EarlierTrial(params[i], known[i], i not in outside) for i in ids.tolist() if i in params
     ]
-    return EarlierSearch(name=label, maximize=maximize, trials=tuple(trials), n_complete=len(known))
+    return EarlierSearch(
+        name=label,
+        maximize=maximize,
+        trials=tuple(trials),
+        n_complete=len(known),
+        region=study.partition("@")[2],
+    )
 
 
 def _finite_values(connection: Connection, study_id: int) -> dict[int, float]:

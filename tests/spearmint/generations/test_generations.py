@@ -57,6 +57,25 @@ def test_a_generation_begins_with_the_best_points_of_the_last(
     assert len(rows(experiment.root / "generations" / "00000001")) == 8
 
 
+def test_a_generation_learns_from_the_last_one_of_its_region(
+    make_experiment: MakeExperiment,
+) -> None:
+    experiment = make_experiment(CODE, config=REGIONS + 'learn_from: "generations"\n')
+    fast = ("--method=GPEIOptChooser", "--method-args=mcmc_iters=2,burnin=1", "--again")
+    for generation in range(2):
+        done = experiment.run(*fast, "--max-finished-jobs=5")
+        assert done.returncode == 0, done.stdout + done.stderr
+        status = json.loads(experiment.command("status", "--json").stdout)
+        old = experiment.root / "generations" / f"{generation:08d}"
+        for found in status["regions"]:
+            region = found["region"]
+            known = [each["search"] for each in found.get("learns_from", [])]
+            assert known == ([f"{old} ({region})"] if generation else [])
+            if generation:  # the points of --again, and no more
+                assert f"learns from {known[0]}: 5 trials, variable x" in done.stdout
+                assert first_points(experiment.root, region) == best_points(old, region)
+
+
 def test_a_generation_that_is_not_finished_continues(make_experiment: MakeExperiment) -> None:
     experiment = make_experiment(CODE)
     experiment.run("--max-finished-jobs=2")

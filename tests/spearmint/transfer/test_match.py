@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from spearmint.gp.space import Dimension, Space
-from spearmint.transfer import EarlierSearch, EarlierTrial, Task, Variables, matched, seed_points
+from spearmint.transfer import (
+    EarlierSearch,
+    EarlierTrial,
+    Task,
+    Variables,
+    for_region,
+    matched,
+    seed_points,
+)
 
 SPACE = Space(
     (
@@ -111,3 +119,16 @@ def test_seeds_are_feasible_and_within_the_bounds() -> None:
     assert not seed_points(PLANE, [_task([[0.1, 0.1]] * 9, feasible=False)], 2)
     outside = _task([[1.2, 0.1], [0.4, 0.1], [0.1, -0.3]])
     assert [p.tolist() for _, p in seed_points(PLANE, [outside], 2)] == [[0.4, 0.1]]
+
+
+def test_a_region_learns_from_its_own_last_generation_and_a_new_one_from_the_others() -> None:
+    def of(region: str, *, is_own: bool = True) -> EarlierSearch:
+        return EarlierSearch(
+            name=region, maximize=False, trials=(), n_complete=0, region=region, is_own=is_own
+        )
+
+    others = [of("us", is_own=False)]
+    own = [of(region) for region in ("us", "de", "a", "b", "c", "d")]
+    assert for_region(others + own, "de") == [*others, own[1]]
+    assert for_region(others + own, "fr") == [*others, *own[:5]]
+    assert for_region(others, "fr") == others
