@@ -8,6 +8,7 @@ directions.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,12 @@ class _Front:
         factor: Acquisition | None,
         settings: Settings,
     ) -> None:
-        self._past, self._settings = past, settings
+        is_pair = past.losses.shape[1] == 2
+        # The warp of an objective stretches its best values, and so the volume at the ends of the
+        # front: with three and more objectives, most proposals went to ends that are poor in all
+        # others.
+        self._past = past
+        self._settings = settings if is_pair else replace(settings, warp=False)
         self._feasible, self._factor = feasible, factor
         self._points, self._losses = past.points[kept], past.losses[kept]
         self._known = self._points[counts[kept]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import optuna
@@ -12,6 +13,7 @@ from optuna.trial import TrialState, create_trial
 from spearmint.choosers import CMAChooser, GPConstrainedEIChooser, GPEIOptChooser
 from spearmint.choosers.history import history, trials_of
 from spearmint.errors import InputError
+from spearmint.gp.fit import fit
 from tests.spearmint.choosers.claims import X
 
 
@@ -45,6 +47,26 @@ def test_three_objectives() -> None:
         study.tell(trial, (*two(trial.params), abs(trial.params["x1"] - 0.3)))
     late = [trial.params["x1"] for trial in study.trials[-5:]]
     assert np.median(np.abs(np.array(late) - 0.3)) < 0.15
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_the_volume_of_three_and_more_objectives_is_that_of_their_values(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """A warp would enlarge the ends of the front, where the other objectives are poor."""
+    warped: list[bool] = []
+
+    def fitted(*args: Any) -> Any:
+        warped.append(args[4].warp)
+        return fit(*args)
+
+    study = study_of(GPEIOptChooser(seed=0, mcmc_iters=2), count)
+    for _ in range(5):
+        trial = study.ask(X)
+        study.tell(trial, [abs(trial.params["x1"] - k / count) for k in range(count)])
+    monkeypatch.setattr("spearmint.gp.fit.fit", fitted)
+    study.ask(X)
+    assert warped == [count == 2] * count
 
 
 def test_maximising_is_minimising_the_negative() -> None:
