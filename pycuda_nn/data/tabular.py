@@ -93,7 +93,7 @@ def _read(
         kinds=kinds,
         target_style=encoding.target_style,
     )
-    if len(table.columns) != len(wanted):  # a file without names
+    if len(table.columns) != len(encoding.of_count(len(table.columns))):  # a file without names
         raise DataError(
             f"{path}: {len(table.columns)} columns, but the model needs {len(wanted)}",
             "Use the columns that the model was trained on.",

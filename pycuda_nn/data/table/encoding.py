@@ -59,6 +59,14 @@ class Encoding:
         """Names of the columns that a file must have."""
         return tuple(feature.name for feature in self.features if feature.kind != "empty")
 
+    def of_count(self, count: int) -> tuple[str, ...]:
+        """Return the names of the ``count`` columns of a file without names.
+
+        They are those of the training file or, of a file with fewer, the required ones.
+        """
+        names = tuple(feature.name for feature in self.features)
+        return names if count == len(names) else self.required
+
     def kinds(self) -> dict[str, tuple[bool, str]]:
         """Return for each column whether it is read as text, and its style."""
         return {feature.name: (feature.is_text, feature.style) for feature in self.features}
@@ -99,7 +107,8 @@ class Encoding:
         out = np.zeros((table.rows, len(self.names)), dtype=np.float32)
         notes: list[str] = []
         start = 0
-        columns = dict(zip(self.required, table.columns.values(), strict=False))
+        names = self.of_count(len(table.columns))
+        columns = dict(zip(names, table.columns.values(), strict=False))
         if table.has_names:
             columns = dict(table.columns)
         if self.options.missing == "refuse":

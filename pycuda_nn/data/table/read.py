@@ -94,7 +94,8 @@ def read_table(
     nameless = {""} if dialect.has_header else set()  # row names of pandas and R
     by_name = wanted if dialect.has_header else None
     chosen = _feature_columns(dialect.names, goal, by_name, options.drop, path, nameless)
-    known = dict(zip(chosen, wanted or (), strict=False))
+    whole = kinds if kinds and len(kinds) == len(chosen) else wanted  # also its empty columns
+    known = dict(zip(chosen, whole or (), strict=False))
     kind = {i: (kinds or {}).get(known.get(i, dialect.names[i]), (False, "")) for i in chosen}
     goals = [] if goal is None else [goal]
     as_text = {*goals, *(i for i in chosen if kind[i][0] or kind[i][1] == "comma")}

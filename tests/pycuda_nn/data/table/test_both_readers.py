@@ -85,6 +85,7 @@ def test_generated_tables(
 @example(content='a,b\n1,"x"y"z"\n2,y\n')
 @example(content="a,b\n1,2\n \n3,4\n")
 @example(content="a,b\n1,2,3\n4\n")
+@example(content=";,1;,;2.5")
 def test_any_text(content: str) -> None:
     check_same(content.encode(), "auto")
 

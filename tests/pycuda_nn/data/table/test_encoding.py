@@ -13,6 +13,7 @@ import pytest
 
 import pycuda_nn as nn
 from pycuda_nn.cli.main import main
+from pycuda_nn.data.tabular import table_features
 from pycuda_nn.errors import DataError
 from pycuda_nn.training import checkpoint as files
 
@@ -236,6 +237,20 @@ def test_an_empty_column_is_left_out_and_not_needed_later(tmp_path: Path) -> Non
     file.write_text("a,l\n1,x\n2,y\n")
     again = nn.load_data(file, encoding=data.encoding)
     np.testing.assert_array_equal(again.x, data.x)
+
+
+def test_an_empty_column_of_a_file_without_names_shifts_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(",1,u,x\n,2,v,y\n,3,u,x\n")
+    data = nn.load_data(file)
+    assert data.columns == ("c1", "c2=u", "c2=v")
+    assert data.x.tolist() == [[1, 1, 0], [2, 0, 1], [3, 1, 0]]
+    file.write_text("9,3,v,x\n8,1,u,y\n")
+    assert nn.load_data(file, encoding=data.encoding).x.tolist() == [[3, 0, 1], [1, 1, 0]]
+    for text in (",3,v\n,1,u\n", "3,v\n1,u\n"):
+        file.write_text(text)
+        x, _ = table_features(file, columns=None, encoding=data.encoding)
+        assert x.tolist() == [[3, 0, 1], [1, 1, 0]], text
 
 
 def test_many_values_are_hashed_the_same_way_in_every_file(tmp_path: Path) -> None:
