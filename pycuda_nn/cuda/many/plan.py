@@ -95,6 +95,10 @@ class ManyPlan(TrainingPlan):
         """Rows of a block of these kernels."""
         return 64 if self.recipe.batch_size <= 64 else 128
 
+    def most_parts(self, rows: int) -> int:
+        """Return the most column sums of a gradient of this number of rows, on any path."""
+        return max(PARTS, -(-rows // self.tile_rows))
+
     def module(self, device: Device, master_kind: int) -> Module:
         """Return the kernels, loaded on the active device."""
         fused = self.fuses(device)
@@ -133,8 +137,9 @@ class ManyBuffers(Buffers):
         super().__init__(memory, plan, plan.count * rows, 1)
         self.rows = rows
         what = f"a minibatch of {rows:,} rows of {plan.count} networks"
+        parts = plan.most_parts(rows)
         self.partials = [
-            memory.allocate(4 * PARTS * plan.count * width, what) for width in plan.layout.sizes[1:]
+            memory.allocate(4 * parts * plan.count * width, what) for width in plan.layout.sizes[1:]
         ]
         self.loss = memory.allocate(4 * LOSS_PARTS * plan.count, what)
 

@@ -114,8 +114,12 @@ class TinyKernel:
         Raises:
             DeviceError: The driver rejects the launch.
         """
+        from cuda.bindings import driver
+
         if n_steps <= 0:
             return
+        where = driver.CUstream(stream.handle)
+        _checked(driver.cuMemsetD32Async(self._places["counter"], 0, 1, where))
         argument = structs.Tiny(
             x=source.x,
             y=source.y,
@@ -136,10 +140,6 @@ class TinyKernel:
         self._launch(argument, stream)
 
     def _launch(self, argument: ctypes.Structure, stream: cuda.Stream) -> None:
-        from cuda.bindings import driver
-
-        where = driver.CUstream(stream.handle)
-        _checked(driver.cuMemsetD32Async(self._places["counter"], 0, 1, where))
         self._kernel.launch(argument, stream)
 
     def close(self) -> None:

@@ -1,0 +1,86 @@
+"""What the host prepares for the kernels of many networks, with a driver that notes its calls."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock, patch
+
+import pytest
+
+DRIVERS = (
+    *("pycuda", "pycuda.driver", "cuda", "cuda.bindings", "cuda.bindings.driver"),
+    *("nvmath", "nvmath.bindings", "nvmath.bindings.cublasLt"),
+)
+
+
+class Driver(MagicMock):
+    """Notes the names of the calls, which all succeed."""
+
+    def noted(self, calls: list[str]) -> Driver:
+        def noting(name: str) -> Callable[..., tuple[int]]:
+            def call(*_: object) -> tuple[int]:
+                calls.append(name)
+                return (0,)
+
+            return call
+
+        for name in ("cuMemsetD32Async", "cuLaunchKernel", "cuLaunchCooperativeKernel"):
+            setattr(self, name, noting(name))
+        return self
+
+
+@pytest.fixture
+def log() -> Iterator[list[str]]:
+    """Let the rooms of the GPU be imported without one; forget them at the end."""
+    calls: list[str] = []
+    driver = Driver().noted(calls)
+    modules: dict[str, Any] = {name: MagicMock() for name in DRIVERS}
+    modules["cuda.bindings"].driver = modules["cuda.bindings.driver"] = driver
+    with patch.dict(sys.modules, modules):
+        yield calls
+
+
+def imported(name: str) -> Any:
+    return importlib.import_module(f"pycuda_nn.cuda.{name}")
+
+
+def test_the_barriers_of_each_launch_of_a_batch_of_one_start_at_0(log: list[str]) -> None:
+    """Its blocks are not always a cluster: then they count their arrivals in GPU memory."""
+    loaded = imported("tiny.kernel").LoadedKernel
+    kernel = imported("many.tiny").ManyTinyKernel
+    plan = SimpleNamespace(blocks=64, cluster=False, threads=256, shared_bytes=1000)
+    made, made._kernel = kernel.__new__(kernel), loaded.__new__(loaded)
+    made._kernel._plan, made._kernel._function = plan, 0
+    made._places, made._constants, made._fields = {"counter": 0}, {}, {}
+    made._networks = made._chosen = 1
+    made._members = 0
+    source = SimpleNamespace(x=0, y=0, order=0, rates=0, losses=0, clock=0)
+    places = {"params": 0, "first": 0, "second": 0}
+    for first in (0, 3):
+        made.run(MagicMock(), source, **places, rows=1, first_step=first, n_steps=3)
+    assert log == ["cuMemsetD32Async", "cuLaunchCooperativeKernel"] * 2
+
+
+@pytest.mark.parametrize(("batch", "tile"), [(64, 64), (150, 128), (40_000, 128)])
+def test_each_block_of_rows_has_room_for_its_column_sums(
+    batch: int, tile: int, log: list[str]
+) -> None:
+    plan = imported("many.plan")
+    recipe = SimpleNamespace(batch_size=batch)
+    stack = SimpleNamespace(keeps_z=False)
+    precision = SimpleNamespace(item_bytes=2)
+    shape = SimpleNamespace(
+        count=3, recipe=recipe, stack=stack, precision=precision,
+        layout=SimpleNamespace(sizes=(8, 24, 16)), target_words=lambda: 1, tile_rows=tile,
+    )  # fmt: skip
+    shape.most_parts = lambda rows: plan.ManyPlan.most_parts(shape, rows)
+    memory = MagicMock()
+    memory.allocate.side_effect = lambda n_bytes, what: n_bytes
+    buffers = plan.ManyBuffers(memory, shape, batch)
+    blocks = -(-batch // tile)
+    for width, room in zip((24, 16), buffers.partials, strict=True):
+        assert room >= 4 * 3 * width * blocks
