@@ -27,6 +27,7 @@ _TIMEOUT_S = 10.0
 _MOST_STEPS, _COUNTED = 500_000_000, 1_000_000
 _LONGEST_ROW = 16 * 2**20  # bytes
 _HEADER = b"SQLite format 3\0"
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # also ends a journal that names another file
 
 
 @contextmanager
@@ -112,17 +113,31 @@ def _can_read(uri: str) -> bool:
 def _copied(path: Path, folder: Path) -> Path:
     """Copy an SQLite file and its logs, the log last: it has what the file lacks."""
     target = folder / "copy.db"
-    size, free = path.stat().st_size, shutil.disk_usage(folder).free
+    sources = {end: path.with_name(f"{path.name}{end}") for end in ("", "-journal", "-wal")}
+    size = sum(source.stat().st_size for source in sources.values() if source.is_file())
+    free = shutil.disk_usage(folder).free
     if size > free // 2:
         raise InputError(
             f"a copy of {path} of {size} bytes is needed, and {folder.parent} has {free} left",
             "Start a run of that search, or set TMPDIR to a directory with more space.",
         )
-    for end in ("", "-journal", "-wal"):
-        source = path.with_name(f"{path.name}{end}")
+    for end, source in sources.items():
         if source.is_file():
-            shutil.copyfile(source, target.with_name(f"{target.name}{end}"))
+            copy = target.with_name(f"{target.name}{end}")
+            shutil.copyfile(source, copy)
+            _require_harmless(copy, source)
     return target
+
+
+def _require_harmless(copy: Path, source: Path) -> None:
+    """Raise InputError if a rollback journal names a file of several databases.
+
+    After the rollback, SQLite deletes the file of that name, whatever it is.
+    """
+    with copy.open("rb") as file:
+        file.seek(max(0, copy.stat().st_size - len(_JOURNAL)))
+        if file.read() == _JOURNAL:
+            raise InputError(f"{source} names another file, which SQLite would delete")
 
 
 def is_database(path: Path) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -364,13 +365,29 @@ def test_queries_of_too_many_steps_and_rows_that_are_too_long_are_errors(
         read(tmp_path / "o.db")
 
 
+def test_a_journal_of_another_user_deletes_no_file(tmp_path: Path) -> None:
+    made(tmp_path / "o.db", "one")
+    mine = tmp_path / "mine.txt"
+    mine.write_text("work\n")
+    name, magic = os.fsencode(mine), bytes.fromhex("d9d505f920a163d7")
+    pages = (tmp_path / "o.db").stat().st_size // 4096
+    begin = magic + struct.pack(">5I", 0, 0, pages, 512, 4096)
+    end = struct.pack(">I", 2**18 + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    (tmp_path / "o.db-journal").write_bytes(begin.ljust(512, b"\0") + end)
+    with pytest.raises(InputError, match="-journal names another file"):
+        read(tmp_path / "o.db")
+    assert mine.read_text() == "work\n"
+
+
+@pytest.mark.parametrize("logs", [0, 1], ids=["file", "log"])
 def test_a_file_without_space_for_its_copy_is_an_error(
-    running: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    running: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs: int
 ) -> None:
     (tmp_path / "killed").mkdir()
     for name in ("spearmint.db", "spearmint.db-wal"):
         shutil.copy(running / name, tmp_path / "killed" / name)
-    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    free = 2 * logs * (tmp_path / "killed" / "spearmint.db").stat().st_size + 1000
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
     with pytest.raises(InputError, match="a copy of"):
         read(tmp_path / "killed")
 
