@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -123,14 +123,15 @@ def as_dataframe(trials: Sequence[Trial], fidelity: Fidelity | None = None) -> p
     index = pd.Index([trial.id for trial in trials], name="trial")
     if not trials:
         return pd.DataFrame(columns=list(_FACTS), index=index)
-    rows = [_row(trial) for trial in trials]
-    if fidelity is not None:  # a variable can have the name of one of these columns
-        rungs = [dict(rung_facts(fidelity, trial, flat=True)) for trial in trials]
+    rungs = [dict(rung_facts(fidelity, t, flat=True)) if fidelity else {} for t in trials]
+    rows = [_row(t, more) for t, more in zip(trials, rungs, strict=True)]
+    if fidelity is not None:  # a constraint can have the name of one of these columns
         rows = [row | {**more, **row} for row, more in zip(rows, rungs, strict=True)]
     return pd.DataFrame(rows, index=index)
 
 
-def _row(trial: Trial) -> dict[str, Any]:
+def _row(trial: Trial, more: Iterable[str]) -> dict[str, Any]:
+    """Return the cells of a trial, whose variables have no name of ``more`` columns."""
     row: dict[str, Any] = {name: getattr(trial, name) for name in _FACTS}
     row["state"] = str(trial.state)
     row |= trial.objectives
@@ -139,7 +140,7 @@ def _row(trial: Trial) -> dict[str, Any]:
     columns = _columns(trial)
     names = {name for name, _ in columns}
     for name, value in columns:
-        row[_unique(name, names) if name in (*_FACTS, "trial") else name] = value
+        row[_unique(name, names) if name in (*_FACTS, *more, "trial") else name] = value
     return row
 
 

@@ -68,12 +68,15 @@ class Learning:
                 "needed. Remove --learn-from, or name other searches.",
             )
         sampler = self._study.sampler
-        tasks = [task for each, task in usable if not each.is_own]
-        lines = [
-            f"learns from {t.text}" if t.is_usable else f"does not learn from {t.text}{t.problem}"
-            for _, t in found
-        ]
         has_model = isinstance(sampler, Chooser) and sampler.learns
+        used = [(each, task) for each, task in usable if has_model or not each.is_own]
+        tasks = [task for each, task in used if not each.is_own]
+        lines = [
+            f"learns from {t.text}"
+            if t.is_usable and (has_model or not each.is_own)
+            else f"does not learn from {t.text}{t.problem}"
+            for each, t in found
+        ]
         if isinstance(sampler, Chooser) and has_model:
             sampler.earlier = [each for each, _ in usable]
         else:
@@ -83,7 +86,7 @@ class Learning:
             lines.append(f"{name} has no model of earlier searches: {tried}")
         self._queue(tasks, names, space)
         self._set_lessons(
-            [Lesson(each.name, len(task.y), has_model=has_model) for each, task in usable]
+            [Lesson(each.name, len(task.y), has_model=has_model) for each, task in used]
         )
         self.lessons = tuple(lines)
 

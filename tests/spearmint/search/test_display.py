@@ -108,4 +108,4 @@ def test_a_dataframe_has_columns_for_rungs(tmp_path: Path) -> None:
         row = search.dataframe().loc[1]
     assert (row["value_at_1"], row["value_at_4"], row["state"]) == (7.0, None, "paused")
     assert "seconds_at_1" in row
-    assert row["steps_done"] == trial.params["steps_done"]
+    assert (row["steps_done"], row["params_steps_done"]) == (1, trial.params["steps_done"])

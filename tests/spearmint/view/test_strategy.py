@@ -103,3 +103,17 @@ def test_a_chooser_without_a_model_tries_first_points_only(tmp_path: Path) -> No
     assert f"{tmp_path / 'same'} (first points only)" in text
     (lesson,) = data["learns_from"]
     assert (lesson["weight"], lesson["trials"]) == (None, 8)
+
+
+def test_a_method_without_a_model_learns_nothing_from_the_last_generation(tmp_path: Path) -> None:
+    searched(tmp_path / "generations" / "1", 6).close()
+    last = tmp_path / "generations"
+    with spearmint.Search(
+        SPACE, directory=tmp_path, method="RandomChooser", learn_from=last
+    ) as search:
+        search.ask()
+        found, _ = search.lessons
+    assert found.startswith(f"does not learn from {last / '1'}: 6 trials")
+    text, data = status(tmp_path)
+    assert "Learns from" not in text
+    assert "learns_from" not in data
