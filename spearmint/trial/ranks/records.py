@@ -94,9 +94,12 @@ class Records:
     def late_deaths(self, n: int) -> list[RankEnd]:
         """Return the ranks that died otherwise than by SIGTERM, seen after the stop.
 
-        On a busy host, the keeper of the rank that failed first can be the last one to tell.
+        On a busy host, the keeper of the rank that failed first can be the last one to tell. None
+        if that rank was lost: then the stop itself can be the cause, by a handler of SIGTERM.
         """
         stored = read_json(self.path / "stop.json") or {}
+        if stored.get("lost"):
+            return []
         begin, end = stored.get("when", math.inf), stored.get("killed", -math.inf)
         late = [each for each in self.ends(n, before=end) if each.ended > begin]
         return [each for each in late if not each.outcome and not each.is_consequence]

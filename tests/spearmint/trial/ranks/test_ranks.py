@@ -160,6 +160,16 @@ def test_a_late_keeper_tells_which_rank_failed_unless_the_guard_ended_it(
     assert failed.rank == named
 
 
+def test_a_rank_that_dies_by_its_handler_of_sigterm_does_not_hide_the_lost_one(
+    tmp_path: Path,
+) -> None:
+    records = Records(Trial(tmp_path, SUM).folder)
+    records.clear()
+    records.write_stop([0], when=1.5, killed=3.0)
+    records.write_end(1, 1, when=2.0)  # os._exit(1) in the handler
+    assert records.late_deaths(2) == []
+
+
 @pytest.mark.parametrize(("zero", "options"), [(0, []), (None, ["--redirects=2:3", "--tee=2:3"])])
 def test_torchrun_that_does_not_know_its_default_gets_another(
     monkeypatch: pytest.MonkeyPatch, zero: int | None, options: list[str]
