@@ -60,15 +60,21 @@ def _too_long(path: Path) -> InputError:
 
 def _require_tables(connection: Connection) -> None:
     """Raise InputError if a table that is read is a view, or a table that other code computes."""
-    query = text("SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')")
-    for name, kind, sql in connection.execute(query):
-        if str(name).lower() in TABLES and (kind != "table" or not _is_plain(str(sql))):
-            raise InputError(f"its table {str(name).lower()} is not a plain table of Optuna")
+    for row in connection.execute(text("SELECT name, type, sql FROM sqlite_master")):
+        name, kind, sql = map(_as_sqlite, row)
+        if name in TABLES and (kind != "table" or not _is_plain(sql)):
+            raise InputError(f"its table {name} is not a plain table of Optuna")
+
+
+def _as_sqlite(cell: object) -> str:
+    """Return a cell of the schema as SQLite compares it: without case, to the first zero byte."""
+    known = cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)
+    return known.partition("\0")[0].lower()
 
 
 def _is_plain(sql: str) -> bool:
     """Return whether the statement that creates a table has no computed columns or rows."""
-    words = set(re.findall("[a-z]+", sql.lower()))
+    words = set(re.findall("[a-z]+", sql))
     return not words & {"virtual", "generated", "as"}
 
 

@@ -348,6 +348,24 @@ def test_a_table_that_is_a_query_of_another_user_is_refused(
         read(tmp_path / "o.db")
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("studies", "VIEW"), ("studies\0", "view"), (b"studies", "view"), ("studies", "view\0")],
+)
+def test_a_schema_that_hides_a_view_from_a_comparison_of_texts_is_refused(
+    tmp_path: Path, name: str | bytes, kind: str
+) -> None:
+    made(tmp_path / "o.db", "one")
+    with closing(sqlite3.connect(tmp_path / "o.db")) as connection:
+        connection.execute("ALTER TABLE studies RENAME TO other")
+        connection.execute("PRAGMA writable_schema=1")
+        row = (kind, name, "studies", 0, "CREATE VIEW studies AS SELECT * FROM other")
+        connection.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", row)
+        connection.commit()
+    with pytest.raises(InputError, match="table studies is not a plain table"):
+        read(tmp_path / "o.db")
+
+
 def test_queries_of_too_many_steps_and_rows_that_are_too_long_are_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
