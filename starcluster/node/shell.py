@@ -252,7 +252,7 @@ class Shell(RemoteCommands, RemoteFiles):
             if stdin:
                 threading.Thread(target=_send, args=(channel, stdin), daemon=True).start()
             else:
-                channel.shutdown_write()
+                _end_input(channel)
             out, err = self._collected(channel, script, deadline, timeout_s, show)
             if not channel.status_event.wait(max(deadline - time.monotonic(), 1.0)):
                 raise self._late(script, timeout_s)
@@ -303,12 +303,23 @@ class Shell(RemoteCommands, RemoteFiles):
             if now > deadline:
                 raise self._late(script, timeout_s)
 
+    def _session(self) -> Any:
+        """Open a session; sshd also counts those that are closed and whose end it has not seen."""
+        deadline = time.monotonic() + self._answer_s
+        while True:
+            try:
+                return self._connected().open_session(timeout=self._answer_s)
+            except _paramiko().ChannelException:  # a refusal; the connection is good
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_STEP_S)
+
     @contextlib.contextmanager
     def _channel(self) -> Iterator[Any]:
         channel = None
         self._sessions.acquire()
         try:
-            channel = self._connected().open_session(timeout=self._answer_s)
+            channel = self._session()
             yield channel
         except (OSError, EOFError, _paramiko().SSHException) as error:
             raise self._lost() from error
@@ -338,7 +349,7 @@ class Shell(RemoteCommands, RemoteFiles):
         with self._lock:
             if self._sftp is None or not self.is_connected:
                 try:
-                    channel = self._connected().open_session(timeout=self._answer_s)
+                    channel = self._session()
                     channel.settimeout(self._answer_s)
                     channel.invoke_subsystem("sftp")
                     client = _paramiko().SFTPClient(channel)
@@ -346,6 +357,18 @@ class Shell(RemoteCommands, RemoteFiles):
                 except (OSError, EOFError, _paramiko().SSHException) as error:
                     raise self._lost() from error
             return self._sftp
+
+
+def _end_input(channel: Any) -> None:
+    """Send the end of the input, but never behind a close: sshd then ends the whole connection.
+
+    ``Channel.shutdown_write`` sends it without the lock, so that an answer to sshd's close, when a
+    command ends at once, can come in between.
+    """
+    with channel.lock:
+        message = None if channel.closed else channel._send_eof()
+        if message is not None:
+            channel.transport._send_user_message(message)
 
 
 def _algorithms(keys: str) -> tuple[str, ...]:
@@ -383,7 +406,7 @@ def _private_key(file: Path) -> paramiko.PKey:
 def _send(channel: paramiko.Channel, data: bytes) -> None:
     with contextlib.suppress(OSError, EOFError):  # a program may exit before it reads all
         channel.sendall(data)
-        channel.shutdown_write()
+        _end_input(channel)
 
 
 def _paramiko() -> Any:

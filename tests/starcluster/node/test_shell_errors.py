@@ -6,9 +6,11 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import paramiko
 import pytest
 
 from starcluster.errors import SshError
+from starcluster.node import shell as shell_module
 from starcluster.node.shell import Shell
 
 
@@ -24,3 +26,30 @@ def test_a_node_without_a_public_address_is_told_as_such(
     with pytest.raises(SshError, match=rf"{host} port 22: .*\b1 s: timed out") as caught:
         shell.connect()
     assert ("public_ips" in caught.value.what) is private
+
+
+class Refusing:
+    """A transport whose sshd refuses some sessions first."""
+
+    def __init__(self, refusals: int) -> None:
+        self.left = refusals
+
+    def open_session(self, timeout: float) -> str:
+        if self.left:
+            self.left -= 1
+            raise paramiko.ChannelException(2, "Connect failed")
+        return "session"
+
+
+def test_a_session_that_sshd_refuses_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sshd counts a session that was closed until it has seen its end."""
+    monkeypatch.setattr(shell_module, "_STEP_S", 0.0)
+    shell = Shell(
+        "10.0.0.5", user="root", key=Path("key"), host_key="ssh-ed25519 AAAA", timeout_s=1
+    )
+    transport = Refusing(2)
+    monkeypatch.setattr(shell, "_connected", lambda: transport)
+    assert shell._session() == "session"
+    shell.timeout_s, transport.left = 0, 1 << 30
+    with pytest.raises(paramiko.ChannelException):
+        shell._session()
