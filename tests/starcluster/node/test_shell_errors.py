@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +54,25 @@ def test_a_session_that_sshd_refuses_is_asked_for_again(monkeypatch: pytest.Monk
     shell.timeout_s, transport.left = 0, 1 << 30
     with pytest.raises(paramiko.ChannelException):
         shell._session()
+
+
+class Closing:
+    """A channel that records what is sent, and whether sshd's close could come in between."""
+
+    def __init__(self, *, closed: bool) -> None:
+        self.closed, self.lock, self.transport = closed, threading.Lock(), self
+        self.sent: list[tuple[str, bool]] = []
+
+    def _send_eof(self) -> str:
+        return "eof"
+
+    def _send_user_message(self, message: str) -> None:
+        self.sent.append((message, self.lock.locked()))
+
+
+def test_the_end_of_input_is_never_sent_behind_a_close() -> None:
+    """sshd ends the connection of all threads otherwise."""
+    gone, here = Closing(closed=True), Closing(closed=False)
+    shell_module._end_input(gone)
+    shell_module._end_input(here)
+    assert (gone.sent, here.sent) == ([], [("eof", True)])
