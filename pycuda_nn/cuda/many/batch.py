@@ -14,7 +14,7 @@ from pycuda_nn.cuda.layout import check_reach
 from pycuda_nn.cuda.many.evaluation import ManyEvaluator
 from pycuda_nn.cuda.many.fused import FusedKernels, FusedStep
 from pycuda_nn.cuda.many.kernels import ManyKernels
-from pycuda_nn.cuda.many.plan import ManyBuffers, ManyGemms, ManyPlan, drawn, nets
+from pycuda_nn.cuda.many.plan import ManyBuffers, ManyGemms, ManyPlan, nets
 from pycuda_nn.cuda.many.sources import TINY_ENTRY
 from pycuda_nn.cuda.many.tiny import ManyTinyKernel
 from pycuda_nn.cuda.options import CudaOptions
@@ -36,7 +36,7 @@ from pycuda_nn.rng import EpochOrder
 
 Array = npt.NDArray[Any]
 Inputs = Mapping[int, tuple[Array | EpochOrder, Array]]
-Kept = TypeVar("Kept", ManyGemms, ManyEvaluator, ManyTinyKernel, Rows, TrainingStep)
+Kept = TypeVar("Kept", DeviceOrder, ManyGemms, ManyEvaluator, ManyTinyKernel, Rows, TrainingStep)
 _THREADS = 256
 
 
@@ -169,8 +169,7 @@ class Batch:
                 self._streams.workspaces[0], self._nets, most_rows,
             )
         )  # fmt: skip
-        self._order = DeviceOrder(memory, self._module, n, plan.count)
-        self._drawn = memory.allocate(16 * plan.count, "the order of the rows")
+        self._order = self._kept(DeviceOrder(memory, self._module, n, plan.count))
 
     def _fastest(self) -> Epoch:
         """Return the steps of an epoch by the fastest path, and log the path."""
@@ -279,8 +278,7 @@ class Batch:
     def _draw(self, orders: Mapping[int, tuple[int, int]]) -> None:
         """Draw the orders of the networks with this (seed, epoch)."""
         pairs = [orders.get(k, (0, 0)) for k in range(self._plan.count)]
-        cuda.memcpy_htod(self._drawn, drawn(pairs))
-        self._order.draw_many(self._drawn, self._streams.main)
+        self._order.draw_many(pairs, self._streams.main)
         self._streams.main.synchronize()
 
     def _kept(self, made: Kept) -> Kept:

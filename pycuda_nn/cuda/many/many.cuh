@@ -3,7 +3,6 @@
 
 struct ManyActivation { Activation u; const Net* nets; };
 struct ManyUpdate { Update u; const Net* nets; int steps; };
-struct Drawn { unsigned long long seed, epoch; };
 
 template <class P> __device__ __forceinline__ void shift(P*& pointer, size_t elements) {
   if (pointer) pointer += blockIdx.z * elements;
@@ -74,12 +73,6 @@ __device__ __forceinline__ Update of_network(const ManyUpdate& m) {
 
 extern "C" __global__ void __launch_bounds__(256) update_many(const __grid_constant__ ManyUpdate m) {
   update_of(of_network(m));
-}
-
-extern "C" __global__ void draw_many(unsigned long long* words, int* rows, int n, int slots, const Drawn* drawn,
-                                     unsigned long long purpose) {
-  Drawn of = drawn[blockIdx.z];
-  draw_of(words + (size_t)blockIdx.z * slots, rows + (size_t)blockIdx.z * slots, n, slots, of.seed, purpose, of.epoch);
 }
 
 extern "C" __global__ void tick_many(Clock* clock, int steps, int networks) {

@@ -27,7 +27,7 @@ from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.step.buffers import LOSS_PARTS, PARTS, Buffers
 from pycuda_nn.cuda.step.plan import TrainingPlan
-from pycuda_nn.cuda.step.sources import ORDER_FILES, STEP_FILES
+from pycuda_nn.cuda.step.sources import ORDER_FILES, ORDER_SIGNATURES, STEP_FILES
 from pycuda_nn.cuda.step.weights import hyper_scalars, optimizer_number
 from pycuda_nn.layers import Dropout
 from pycuda_nn.protocols import TrainingRecipe
@@ -41,9 +41,7 @@ _SIGNATURES: dict[str, Any] = {
     "bias_activation_many": ManyActivation,
     "activation_grad_many": ManyActivation,
     "update_many": ManyUpdate,
-    "draw_many": "PPiiPQ",
-    "merge_pass": "PPiii",
-    "merge_tile": "PPiii",
+    **ORDER_SIGNATURES,
 }
 _FUSED_SIGNATURES: dict[str, Any] = {
     "forward_many": ManyProduct,
@@ -157,11 +155,6 @@ class ManyGemms(Gemms):
         """See :class:`Gemms`; with ``shared_b`` all networks have the same inputs."""
         many = replace(product, networks=self._count, shared_b=shared_b)
         return super().ready(many, workspace, stream)
-
-
-def drawn(orders: Sequence[tuple[int, int]]) -> Any:
-    """Return (seed, epoch) of each network for ``draw_many``."""
-    return np.array(orders, dtype=np.uint64)
 
 
 def nets(recipes: Sequence[TrainingRecipe], dropouts: Sequence[Dropout]) -> npt.NDArray[Any]:

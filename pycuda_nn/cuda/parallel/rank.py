@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ from pycuda_nn.rng import EpochOrder
 Array = npt.NDArray[Any]
 
 _AHEAD_S = 0.1  # of queued work; the rest of an epoch is not queued after another rank failed
+_MOST_CHUNK = 512  # graphs
+_EVENT_FLAGS = cuda.event_flags.DISABLE_TIMING | cuda.event_flags.BLOCKING_SYNC
 _NO_ANSWER = 1  # Trouble of exchange.cuh
 
 
@@ -85,6 +87,7 @@ class RankSession(CudaSession):
         self._shards = Shards(plan.layout, *owner)
         self._layers_room = room_of(plan.layout.layers, 1 if whole_shards else size)
         self._held: dict[str, PlacedRows] = {}
+        self._chunk = 1  # graphs between two events
 
     def active(self) -> contextlib.AbstractContextManager[None]:
         """Make the context of this rank current in its thread."""
@@ -158,8 +161,8 @@ class RankSession(CudaSession):
         """Tune the products and record the steps; ``dealt`` is where the ranks hold their rows."""
         with self._device.active():
             self._noise()
-            first = EpochOrder(n=self._n, seed=self._plan.recipe.seed, epoch=0)
-            self._order.draw(first, self._streams.main)  # as in training, for the timing
+            first = (self._plan.recipe.seed, 0)
+            self._order.draw_many([first], self._streams.main)  # as in training, for the timing
             self._dealt = list(dealt)
             self._full = self._shared_step(self._batch)
             rest = self._n % self._batch
@@ -256,7 +259,7 @@ class RankSession(CudaSession):
             learning_rates: Learning rate of each step.
             stopped: Called now and then; true if another rank has failed.
         """
-        losses = np.empty(len(learning_rates), dtype=np.float32)
+        count, main = len(learning_rates), self._streams.main
         with self._device.active(), self._settled():
             self._begin_epoch(order, rates_of(self._plan.recipe, learning_rates, self._step))
             full, odd = divmod(self._n // self._batch, self._most_steps)
@@ -264,22 +267,14 @@ class RankSession(CudaSession):
             queued += [(self._full, odd)] if odd else []
             queued += [(self._last, 1)] if self._last is not None else []
             self._launch(queued, stopped)
-            self._streams.main.synchronize()
+            self._transfer.fetch(count, main, word=self._trouble)
+            main.synchronize()
             if stopped():
                 raise RankStopped
-            self._check()
-            cuda.memcpy_dtoh(losses, self._source.losses)
-        self._step += len(learning_rates)
+            _check(self._transfer.word())
+            losses = self._transfer.fetched(count)
+        self._step += count
         return losses
-
-    @contextlib.contextmanager
-    def _settled(self) -> Iterator[None]:
-        """Leave no kernel behind after an exception."""
-        try:
-            yield
-        except BaseException:
-            self._device.synchronize()
-            raise
 
     def time_steps(self, steps: int, what: tuple[bool, bool]) -> float:
         """Return the seconds of a step with rates of 0; ``what``: computation and exchange."""
@@ -296,7 +291,9 @@ class RankSession(CudaSession):
                     cuda.memset_d32_async(self._source.clock, 0, 4, main)
                     step.replay(self._most_steps)
                 main.synchronize()
-            self._check()
+            word = np.zeros(1, dtype=np.uint32)
+            cuda.memcpy_dtoh(word, self._trouble)
+            _check(int(word[0]))
             return (time.perf_counter() - began) / (steps * self._most_steps)
 
     def begin(self, params: Array) -> None:
@@ -306,13 +303,16 @@ class RankSession(CudaSession):
             self._restart(params)
 
     def _launch(self, queued: Sequence[tuple[SharedStep, int]], stopped: Any) -> None:
-        """Queue graphs, never more than a fraction of a second ahead of the GPU."""
+        """Queue graphs, never more than a fraction of a second ahead of the GPU.
+
+        The ranks wait for each other's kernels, so a rank that waits here delays all of them: an
+        epoch begins with the length of queue that the one before has found.
+        """
         events: collections.deque[cuda.Event] = collections.deque()
-        chunk, began = 1, time.perf_counter()
-        flags = cuda.event_flags.DISABLE_TIMING | cuda.event_flags.BLOCKING_SYNC
-        for number, (step, steps) in enumerate(queued):
+        began, flags = time.perf_counter(), _EVENT_FLAGS
+        for number, (step, steps) in enumerate(queued, start=1):
             step.replay(steps)
-            if (number + 1) % chunk:
+            if number % self._chunk:
                 continue
             event = cuda.Event(flags)
             event.record(self._streams.main)
@@ -323,24 +323,14 @@ class RankSession(CudaSession):
             if stopped():
                 raise RankStopped
             now = time.perf_counter()
-            if now - began < _AHEAD_S / 2 and chunk < 512:
-                chunk *= 2
+            if now - began < _AHEAD_S / 2 and self._chunk < _MOST_CHUNK:
+                self._chunk *= 2
             began = now
 
-    def _check(self) -> None:
-        """Raise if an exchange has given up.
-
-        Raises:
-            DeviceError: Another rank did not answer.
-            RankStopped: Another rank has failed.
-        """
-        address = self._shared.arena + self._shared.extra + self._layers_room.trouble
-        word = np.zeros(1, dtype=np.uint32)
-        cuda.memcpy_dtoh(word, address)
-        if word[0] == _NO_ANSWER:
-            raise DeviceError("another GPU did not answer", "Check nvidia-smi.")
-        if word[0]:
-            raise RankStopped
+    @property
+    def _trouble(self) -> int:
+        """Address of the word that says why an exchange has given up, 0 otherwise."""
+        return self._shared.arena + self._shared.extra + self._layers_room.trouble
 
     # Results
 
@@ -381,3 +371,16 @@ class RankSession(CudaSession):
         with device.active():
             self._release()
             self.__dict__.clear()  # PyCUDA's objects end in the thread of their context
+
+
+def _check(trouble: int) -> None:
+    """Raise if an exchange has given up.
+
+    Raises:
+        DeviceError: Another rank did not answer.
+        RankStopped: Another rank has failed.
+    """
+    if trouble == _NO_ANSWER:
+        raise DeviceError("another GPU did not answer", "Check nvidia-smi.")
+    if trouble:
+        raise RankStopped

@@ -13,7 +13,7 @@ from pycuda_nn.cuda.runtime.precision import Precision
 from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
 from pycuda_nn.cuda.stack import DenseStack
 from pycuda_nn.cuda.step import head
-from pycuda_nn.cuda.step.sources import HEAD_FILES, ORDER_FILES, STEP_FILES
+from pycuda_nn.cuda.step.sources import HEAD_FILES, ORDER_FILES, ORDER_SIGNATURES, STEP_FILES
 from pycuda_nn.cuda.step.weights import optimizer_number
 from pycuda_nn.protocols import TrainingRecipe
 
@@ -27,9 +27,7 @@ _SIGNATURES: dict[str, Any] = {
     "bias_activation": Activation,
     "activation_grad": Activation,
     "update": Update,
-    "draw": "PPiiQQQ",
-    "merge_pass": "PPiii",
-    "merge_tile": "PPiii",
+    **ORDER_SIGNATURES,
 }
 
 

@@ -14,4 +14,10 @@ STEP_FILES = (
     "cuda/step/update.cuh",
 )
 ORDER_FILES = ("cuda/training/order.cuh",)
+ORDER_SIGNATURES = {
+    "count_rows": "PPQii",
+    "scan_buckets": "Pi",
+    "scatter_rows": "PPPQiii",
+    "sort_rows": "PPPPQiii",
+}
 HEAD_FILES = ("cuda/step/head.cuh",)  # if the last layer and its loss are one kernel

@@ -2,66 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pycuda.driver as cuda
 
 from pycuda_nn.cuda.runtime.device import Memory
+from pycuda_nn.cuda.runtime.graph import Graph
 from pycuda_nn.cuda.runtime.module import Module
-from pycuda_nn.rng import EpochOrder, Purpose
+from pycuda_nn.rng import Purpose
 
-_TILE = 2048  # as in order.cuh
+TILE, APART = 2048, 8  # as in order.cuh
+SORT_THREADS, SCAN_THREADS = 256, 1024
+DRAWN_BYTES = 16  # of a network: seed and epoch, uint64
+_BUCKET = 896  # mean rows; 1024, four standard deviations more, are sorted in half the time of 2048
 _THREADS = 256
 
 
+def buckets_of(n: int) -> int:
+    """Return into how many buckets ``n`` rows are divided."""
+    return 1 if n <= TILE else -(-n // _BUCKET)
+
+
 class DeviceOrder:
-    """Memory for the order of ``n`` rows, of ``count`` networks.
+    """Memory for the order of ``n`` rows, of ``count`` networks, and the graph that draws it.
 
     Attributes:
         rows: Address of int32 row numbers; only the first ``n`` of each network are valid.
         slots: Distance of the orders of two networks.
+        drawn: Address of seed and epoch of each network.
     """
 
-    def __init__(self, memory: Memory, module: Module, n: int, count: int = 1) -> None:
+    def __init__(
+        self, memory: Memory, module: Module, n: int, count: int = 1, *, drawn: int = 0
+    ) -> None:
+        """Allocate the memory; ``drawn`` is an address that the caller fills."""
         self._module, self._n, self._count = module, n, count
-        self.slots = max(4, 1 << (n - 1).bit_length())
-        self._words = memory.allocate(8 * count * self.slots, "the order of the rows")
-        self.rows = memory.allocate(4 * count * self.slots, "the order of the rows")
+        self._buckets, self.slots = buckets_of(n), -(-n // 4) * 4
+        what = "the order of the rows"
+        self.drawn = drawn or memory.allocate(DRAWN_BYTES * count, what)
+        self.rows = memory.allocate(4 * count * self.slots, what)
+        self._unsorted = self._places = 0
+        if self._buckets > 1:
+            self._unsorted = memory.allocate(4 * count * self.slots, what)
+            self._places = memory.allocate(4 * count * self._buckets * APART, what)
+        self._graph: Graph | None = None
 
-    def draw(self, order: EpochOrder, stream: cuda.Stream) -> None:
-        """Queue the computation of the order of an epoch, without waiting for it."""
-        self._module.launch(
-            "draw", (_grid(self.slots // 4), 1), _THREADS, stream,
-            self._words, self.rows, self._n, self.slots,
-            order.seed, int(Purpose.ORDER), order.epoch,
+    def draw(self, stream: cuda.Stream) -> None:
+        """Queue the computation of the orders, without waiting for it: one launch."""
+        if self._graph is None:
+            self._graph = Graph(stream, lambda: self._record(stream))
+        self._graph.launch(stream)
+
+    def draw_many(self, orders: Sequence[tuple[int, int]], stream: cuda.Stream) -> None:
+        """Queue the orders of (seed, epoch) of each network."""
+        cuda.memcpy_htod(self.drawn, np.array(orders, dtype=np.uint64))
+        self.draw(stream)
+
+    def close(self) -> None:
+        """Discard the graph."""
+        graph, self._graph = self._graph, None
+        if graph is not None:
+            graph.close()
+
+    def _record(self, stream: cuda.Stream) -> None:
+        launch, n, buckets, count = self._module.launch, self._n, self._buckets, self._count
+        drawn = (self.drawn, int(Purpose.ORDER), n, buckets)
+        if buckets > 1:
+            grid = (-(-n // (4 * _THREADS)), 1, count)
+            cuda.memset_d32_async(self._places, 0, count * buckets * APART, stream)
+            launch("count_rows", grid, _THREADS, stream, self._places, *drawn)
+            launch("scan_buckets", (1, 1, count), SCAN_THREADS, stream, self._places, buckets)
+            launch(
+                "scatter_rows", grid, _THREADS, stream,
+                self._places, self._unsorted, *drawn, self.slots,
+            )  # fmt: skip
+        launch(
+            "sort_rows", (buckets, 1, count), SORT_THREADS, stream,
+            self._places, self._unsorted, self.rows, *drawn, self.slots,
         )  # fmt: skip
-        self._sort(stream)
-
-    def draw_many(self, drawn: int, stream: cuda.Stream) -> None:
-        """Queue the orders of many networks; ``drawn`` is the address of (seed, epoch) of each."""
-        grid = (_grid(self.slots // 4), 1, self._count)
-        self._module.launch(
-            "draw_many", grid, _THREADS, stream,
-            self._words, self.rows, self._n, self.slots, drawn, int(Purpose.ORDER),
-        )  # fmt: skip
-        self._sort(stream)
-
-    def _sort(self, stream: cuda.Stream) -> None:
-        slots, pointers = self.slots, (self._words, self.rows)
-        tiles = (max(1, slots // _TILE), 1, self._count)
-        self._module.launch(
-            "merge_tile", tiles, _TILE // 2, stream, *pointers, slots, 2, min(_TILE, slots)
-        )
-        run = 2 * _TILE
-        while run <= slots:
-            distance = run // 2
-            while distance >= _TILE:
-                grid = (_grid(slots // 2), 1, self._count)
-                self._module.launch(
-                    "merge_pass", grid, _THREADS, stream, *pointers, slots, run, distance
-                )
-                distance //= 2
-            self._module.launch("merge_tile", tiles, _TILE // 2, stream, *pointers, slots, run, run)
-            run *= 2
-
-
-def _grid(threads: int) -> int:
-    return -(-threads // _THREADS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,12 +45,16 @@ from pycuda_nn.cuda.training.epoch import (
 from pycuda_nn.cuda.training.evaluation import Evaluator
 from pycuda_nn.cuda.training.order import DeviceOrder
 from pycuda_nn.cuda.training.rows import Rows, place_rows
+from pycuda_nn.cuda.training.transfer import EpochTransfer
 from pycuda_nn.protocols import Metrics, Session, Split, State, TrainingRecipe
 from pycuda_nn.rng import EpochOrder
 
 Array = npt.NDArray[Any]
 _LOG = logging.getLogger("pycuda_nn")
-Kept = TypeVar("Kept", Gemms, Evaluator, PersistentKernel, Rows, TinyKernel, TrainingStep)
+Kept = TypeVar(
+    "Kept", DeviceOrder, EpochTransfer, Evaluator, Gemms, PersistentKernel, Rows, TinyKernel,
+    TrainingStep,
+)  # fmt: skip
 
 _THREADS = 256
 
@@ -83,13 +88,13 @@ class CudaSession(Session):
         self, order: Array | EpochOrder, learning_rates: Array
     ) -> npt.NDArray[np.float32]:
         """See :class:`Session`."""
-        steps = len(learning_rates)
-        losses = np.empty(steps, dtype=np.float32)
-        with self._device.active():
+        steps, main = len(learning_rates), self._streams.main
+        with self._device.active(), self._settled():
             self._begin_epoch(order, rates_of(self._plan.recipe, learning_rates, self._step))
             self._epoch.launch()
-            self._streams.main.synchronize()
-            cuda.memcpy_dtoh(losses, self._source.losses)
+            self._transfer.fetch(steps, main)
+            main.synchronize()
+            losses = self._transfer.fetched(steps)
         self._step += steps
         return losses
 
@@ -171,10 +176,9 @@ class CudaSession(Session):
                 most_rows,
             )
         )  # fmt: skip
-        self._order = DeviceOrder(memory, self._module, n)
-        steps = -(-n // self._batch)
-        self._rates, self._losses = (memory.allocate(4 * steps, "the losses") for _ in range(2))
-        self._clock = memory.allocate(16, "the clock")
+        self._transfer = self._kept(EpochTransfer(memory, -(-n // self._batch)))
+        drawn = self._transfer.drawn
+        self._order = self._kept(DeviceOrder(memory, self._module, n, drawn=drawn))
 
     def _new_weights(self) -> Weights:
         plan = self._plan
@@ -192,9 +196,9 @@ class CudaSession(Session):
             x=train.x,
             y=train.y,
             order=self._order.rows,
-            rates=self._rates,
-            losses=self._losses,
-            clock=self._clock,
+            rates=self._transfer.rates,
+            losses=self._transfer.losses,
+            clock=self._transfer.clock,
         )
 
     def _step_of(self, rows: int) -> TrainingStep:
@@ -239,8 +243,7 @@ class CudaSession(Session):
         if isinstance(tiny, TinyPlan):
             paths.add_tiny(tiny, lambda: self._tiny_epoch(tiny))
         # Rows as in training: to read one row all the time is slower in the persistent kernel.
-        first = EpochOrder(n=self._n, seed=self._plan.recipe.seed, epoch=0)
-        self._order.draw(first, self._streams.main)
+        self._order.draw_many([(self._plan.recipe.seed, 0)], self._streams.main)
         return paths.fastest(what)
 
     def _seconds(self, epoch: Epoch) -> float:
@@ -306,13 +309,21 @@ class CudaSession(Session):
 
     def _begin_epoch(self, order: Array | EpochOrder, rates: Array) -> None:
         main = self._streams.main
-        clock = np.array([0, self._step], dtype=np.int64)
-        cuda.memcpy_htod(self._source.clock, clock)
-        cuda.memcpy_htod(self._source.rates, rates)
         if isinstance(order, EpochOrder):
-            self._order.draw(order, main)
+            self._transfer.send(self._step, rates, (order.seed, order.epoch), main)
+            self._order.draw(main)
         else:
+            self._transfer.send(self._step, rates, None, main)
             cuda.memcpy_htod(self._order.rows, order.astype(np.int32))
+
+    @contextlib.contextmanager
+    def _settled(self) -> Iterator[None]:
+        """Leave no kernel or copy running after an exception."""
+        try:
+            yield
+        except BaseException:
+            self._device.synchronize()
+            raise
 
     # The end
 

@@ -123,6 +123,27 @@ def test_every_rank_runs_the_same_exchanges_in_the_same_order(opened: Callable[.
     session.close()
 
 
+def test_every_rank_draws_the_order_in_one_launch(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ranks wait for each other, so the work of their threads before an epoch adds up."""
+    session = opened(gpus=2)
+    session.run_epoch(EpochOrder(n=70, seed=1, epoch=0), RATES)
+    RAN.clear()
+    graphs: list[set[str]] = []
+    launch = MACHINE.launch
+
+    def launched(capture: Any, stream: Any) -> None:
+        graphs.append({one.name for one in capture.operations})
+        launch(capture, stream)
+
+    monkeypatch.setattr(MACHINE, "launch", launched)
+    session.run_epoch(EpochOrder(n=70, seed=1, epoch=1), RATES)
+    assert graphs.count({"sort_rows"}) == 2
+    assert len(graphs) == 2 * 3  # an order, four steps, and the step on the remaining rows
+    session.close()
+
+
 def test_a_rank_without_memory_ends_all(opened: Callable[..., Any]) -> None:
     MACHINE.sizes[1] = 1 << 20
     with pytest.raises(PycudaNNError, match=r"GPU 1 .*out of GPU memory") as caught:

@@ -203,7 +203,7 @@ def test_gradient_of_every_layer(
 
 
 def test_the_order_drawn_on_the_device_is_that_of_the_host() -> None:
-    for n in (1, 2, 3, 5, 70, 2047, 2048, 2049, 5000, 100_003):
+    for n in (1, 2, 3, 5, 70, 2047, 2048, 2049, 5000, 100_003, 1_500_001):
         network = Network.from_sizes(sizes=(1, 1), activation="relu", loss="squared")
         x = np.arange(n, dtype=np.float32)[:, None]
         recipe = TrainingRecipe(optimizer=SGD, batch_size=max(1, n // 50), l2=0.0, seed=7)

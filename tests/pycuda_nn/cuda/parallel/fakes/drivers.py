@@ -73,6 +73,8 @@ def _driver() -> dict[str, Any]:
             stream, "memset", arguments=(to, value, 4 * n)
         ),
         "memcpy_htod": upload,
+        "memcpy_htod_async": lambda to, values, stream: upload(to, values),  # no kernel computes
+        "memcpy_dtoh_async": lambda to, source, stream: copy(to.ctypes.data, source, to.nbytes),
         "memcpy_dtod_async": lambda to, source, n, stream: MACHINE.queue(
             stream, "copy", arguments=(int(to), int(source), n)
         ),
