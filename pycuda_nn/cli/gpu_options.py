@@ -80,7 +80,8 @@ GPU_OPTIONS = cloup.option_group(
     ),
     cloup.option(
         "--deterministic", is_flag=True,
-        help="Choose no algorithm by timing, for the same bits on every GPU of the same model.",
+        help="Choose no algorithm by timing, for the same bits on every GPU of the same model; "
+        "--gpus auto then uses all GPUs.",
     ),
 )  # fmt: skip
 

@@ -31,8 +31,8 @@ class CudaOptions:
         deterministic: Do not choose algorithms by timing. Every GPU of the same model then gives
             the same bits with the same libraries.
         gpus: Train on this many GPUs, from ``device`` on; ``all``, or ``auto`` for the number with
-            the fastest steps. The minibatch is that of the whole training; with another number of
-            GPUs only the rounding of sums differs.
+            the fastest steps (with ``deterministic`` all). The minibatch is that of the whole
+            training; with another number of GPUs only the rounding of sums differs.
         exchange: How GPUs exchange gradients: ``peer`` by built-in kernels, ``nccl`` by NCCL, or
             ``auto``: ``peer`` where the GPUs can access each other's memory.
         hosts, host: Number of hosts that train together, one process each, and the number of this

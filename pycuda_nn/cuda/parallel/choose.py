@@ -42,7 +42,8 @@ def open_session(
 ) -> Session:
     """Return a session on as many GPUs as ``options`` ask for.
 
-    Without ``timed`` it does not compare several GPUs with one, except for ``auto``.
+    Without ``timed`` it does not compare several GPUs with one, except for ``auto``. With
+    ``deterministic``, ``auto`` uses all GPUs: another number has other bits, and times differ.
 
     Raises:
         BackendUnavailable: There are fewer GPUs.
@@ -56,6 +57,9 @@ def open_session(
     most = _most(options, batch)
     if most == 1:
         return CudaSession(plan, _one(options), parts, params)
+    if options.gpus == "auto" and options.deterministic:
+        _LOG.info("--gpus auto with --deterministic: all %d GPUs, whatever their times", most)
+        options = dataclasses.replace(options, gpus="all")
     if not timed and options.gpus != "auto":
         return _on_gpus(plan, options, parts, params, most)
     alone = _seconds_alone(plan, options, parts, params)
@@ -197,9 +201,10 @@ def _opened(
         size, 1e6 * times.whole, gain, 1e6 * times.exchange, 1e6 * times.waiting,
     )  # fmt: skip
     if times.whole > alone and options.gpus != "auto":
+        fewer = "--gpus 1" if options.deterministic else "--gpus 1 or --gpus auto"
         _LOG.warning(
-            "%d GPUs are slower than one for this training; use --gpus 1 or --gpus auto, or a "
-            "larger batch_size", size,
+            "%d GPUs are slower than one for this training; use %s, or a larger batch_size",
+            size, fewer,
         )  # fmt: skip
     return session
 

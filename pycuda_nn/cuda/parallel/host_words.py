@@ -33,10 +33,14 @@ class HostWords:
         if not self._ended.is_set():
             self._words[_STOP] = 1
 
-    def close(self) -> None:
-        """Free the words, in the thread that has allocated them, after all kernels have ended."""
+    def end_beats(self) -> None:
+        """End the thread; kernels that still wait were stopped before."""
         self._ended.set()
         self._thread.join()
+
+    def close(self) -> None:
+        """Free the words, in the thread that has allocated them, after all kernels have ended."""
+        self.end_beats()
         self._words.base.free()
 
     def _beat(self) -> None:

@@ -10,11 +10,12 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.cuda.parallel.presence import Presence
 from pycuda_nn.errors import ConfigError, DeviceError
 
 _LOG = logging.getLogger("pycuda_nn")
@@ -33,11 +34,13 @@ class World:
         size: Ranks of all hosts.
         first: First rank of this host.
         unique_id: Bytes with which the ranks find each other.
+        presence: Sees which host is lost.
     """
 
     size: int
     first: int
     unique_id: bytes
+    presence: Presence | None = field(default=None, compare=False)
 
 
 def meet(options: CudaOptions, gpus: int, new_id: Callable[[], bytes]) -> World:
@@ -54,7 +57,20 @@ def meet(options: CudaOptions, gpus: int, new_id: Callable[[], bytes]) -> World:
     """
     folder = Path(options.meet)
     _check_private(folder)
-    _claim(folder, options.host)
+    files = {host: folder / f"host-{host}" for host in range(options.hosts)}
+    mine = files.pop(options.host)
+    _claim(folder, options.host, mine)
+    presence = Presence(mine)
+    try:
+        world = _met(folder, options, gpus, new_id)
+    except BaseException:
+        presence.leave(done=False)
+        raise
+    presence.watch(files)
+    return replace(world, presence=presence)
+
+
+def _met(folder: Path, options: CudaOptions, gpus: int, new_id: Callable[[], bytes]) -> World:
     own = {"gpus": gpus, "hosts": options.hosts}
     _write(folder / f"host-{options.host}.json", own)
     _LOG.info("waiting for %d hosts in %s", options.hosts, folder)
@@ -66,10 +82,10 @@ def meet(options: CudaOptions, gpus: int, new_id: Callable[[], bytes]) -> World:
     return _world(start, options)
 
 
-def _claim(folder: Path, host: int) -> None:
+def _claim(folder: Path, host: int, mine: Path) -> None:
     """Take the number of this host; only one process can, also of two at the same time."""
     try:
-        (folder / f"host-{host}").touch(mode=0o600, exist_ok=False)
+        mine.touch(mode=0o600, exist_ok=False)
     except FileExistsError as error:
         raise ConfigError(
             f"--meet {folder}: host {host} was here before",

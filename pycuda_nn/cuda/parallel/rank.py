@@ -129,7 +129,7 @@ class RankSession(CudaSession):
 
     def problem(self) -> str | None:
         """Return which failure of another host was noticed, if any; from any thread."""
-        exchange = self._exchange
+        exchange = getattr(self, "_exchange", None)  # none before the hosts have connected
         return exchange.problem() if isinstance(exchange, NcclExchange) else None
 
     @property

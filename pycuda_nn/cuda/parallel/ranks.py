@@ -129,12 +129,14 @@ class Ranks(Generic[Worker]):
     def _collect(
         self, answers: dict[int, Any], errors: dict[int, BaseException], limit_s: float | None
     ) -> None:
-        """Wait for all ranks; once one of them has failed, only for a limited time."""
+        """Wait for all ranks; once they were stopped, only for a limited time."""
         until = None if limit_s is None else time.monotonic() + limit_s
         while self._busy:
             try:
                 rank, good, value = self._answers.get(timeout=_LOOK_S)
             except queue.Empty:
+                if self._stopped:
+                    until = until or time.monotonic() + _STOP_LIMIT_S
                 if until is not None and time.monotonic() > until:
                     return
                 continue
@@ -148,10 +150,10 @@ class Ranks(Generic[Worker]):
     def _first(self, errors: dict[int, BaseException]) -> BaseException:
         """Return the error to raise: that of the rank that failed by itself."""
         causes = {r: error for r, error in errors.items() if not isinstance(error, RankStopped)}
-        if self._busy:
-            return self._stuck_error(causes)
         if self._reason is not None:
             return self._reason
+        if self._busy:
+            return self._stuck_error(causes)
         if not causes:
             return DeviceError("the GPUs were stopped")
         rank, error = next(iter(causes.items()))

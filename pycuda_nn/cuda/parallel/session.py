@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ Array = npt.NDArray[Any]
 _LOG = logging.getLogger("pycuda_nn")
 
 _WATCH_S = 0.2
+_JOIN_LIMIT_S = 600.0  # for the GPUs of all hosts to connect; a host can compile kernels before
 LIMIT_S = 30.0  # for an answer of another GPU
 _RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
 
@@ -113,7 +115,7 @@ class DataParallelSession(Session):
         )  # fmt: skip
         self._ranks: Ranks[RankSession] = Ranks(names, self._stop)
         self._made: list[RankSession] = []
-        self._closed = threading.Event()
+        self._closed, self._connected = threading.Event(), threading.Event()
         self._watcher: threading.Thread | None = None
         try:
             self._build()
@@ -156,6 +158,8 @@ class DataParallelSession(Session):
         self._closed.set()
         if self._watcher is not None:  # it must not ask a communicator that is being destroyed
             self._watcher.join(LIMIT_S)
+        if self._world is not None and self._world.presence is not None:
+            self._world.presence.leave(done=not self._ranks.stopped)
         made, self._made = self._made, []
         if made and not self._ranks.stuck:
             ignored = (DeviceError,) if self._ranks.stopped else ()  # a GPU that failed fails again
@@ -163,6 +167,8 @@ class DataParallelSession(Session):
                 self._ranks.each(lambda rank: rank.settle())
                 self._ranks.each(lambda rank: rank.close())
                 self._ranks.each(lambda _: self._free_words(), only=[0])
+        if self._words is not None:  # a thread is stuck: its memory stays until the process ends
+            self._words.end_beats()
         self._ranks.end()
 
     def step_times(self, seconds: float = 0.1) -> StepTimes:
@@ -204,14 +210,15 @@ class DataParallelSession(Session):
         ranks.each(lambda rank: self._make_words(rank), only=[0])
         arenas = ranks.each(lambda rank: rank.prepare(self._params))
         communicate = self._communicators() if reduces else [None] * self.size
+        if self._world is not None:
+            self._watcher = threading.Thread(target=self._watch, name="hosts", daemon=True)
+            self._watcher.start()
         ranks.each(
             lambda rank: rank.connect(
                 self._peers(rank, arenas), communicate[rank.rank - self._first]
             )
         )
-        if self._world is not None:
-            self._watcher = threading.Thread(target=self._watch, name="hosts", daemon=True)
-            self._watcher.start()
+        self._connected.set()
         held = self._place()
         for some in ([0], range(1, len(self._ordinals))):  # the others find what the first tuned
             ranks.each(lambda rank: rank.record(self._params, held), only=some)
@@ -233,12 +240,24 @@ class DataParallelSession(Session):
 
     def _watch(self) -> None:
         """Stop this host after another one was lost."""
+        until = time.monotonic() + _JOIN_LIMIT_S
         while not self._closed.wait(_WATCH_S):
-            problems = [problem for rank in self._made if (problem := rank.problem())]
-            if problems:
+            problem = self._problem()
+            if problem is not None:
                 again = "A training with --checkpoint continues with --resume."
-                self._ranks.stop(DeviceError(f"another host was lost: {problems[0]}", again))
+                self._ranks.stop(DeviceError(f"another host was lost: {problem}", again))
                 return
+            if time.monotonic() > until and not self._connected.is_set():
+                self._ranks.stop(_not_connected())
+                return
+
+    def _problem(self) -> str | None:
+        """Return how another host was lost, if one was."""
+        presence = self._world.presence if self._world is not None else None
+        lost = presence.lost() if presence is not None else None
+        if lost is not None:
+            return f"the process of host {lost} has ended"
+        return next(filter(None, (rank.problem() for rank in self._made)), None)
 
     def _of_all(self, call: Callable[[RankSession], Any]) -> Array:
         """Return the numbers that ``call`` returns on each rank of all hosts, (ranks, n)."""
@@ -340,3 +359,11 @@ class DataParallelSession(Session):
         most = max(2, int(seconds / max(once, 1e-6) / 8))
         times = [max(self._ranks.each(lambda rank: rank.time_steps(most, what))) for _ in range(3)]
         return float(np.median(times))
+
+
+def _not_connected() -> DeviceError:
+    return DeviceError(
+        f"the GPUs of the hosts did not connect within {_JOIN_LIMIT_S:.0f} s",
+        "Check the output of the other hosts, and that no firewall is between them. Set "
+        "NCCL_DEBUG=INFO to see more, and NCCL_SOCKET_IFNAME to the network of the hosts.",
+    )

@@ -184,6 +184,20 @@ def test_auto_takes_the_fastest(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+def test_auto_does_not_depend_on_times_if_the_bits_must_not(
+    trainings: Trainings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="pycuda_nn")
+    for seconds in ({2: 0.6, 4: 0.4}, {2: 0.4, 4: 1.6}):
+        trainings.seconds = seconds
+        assert trainings.open(gpus="auto", there=4, deterministic=True).size == 4
+    assert {size for what, size in trainings.log if what == "open"} == {4}
+    assert "--gpus auto with --deterministic: all 4 GPUs" in caplog.text
+    (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "--gpus 1" in warning.getMessage()
+    assert "--gpus auto" not in warning.getMessage()
+
+
 def test_auto_also_tries_all_gpus_of_an_odd_number(trainings: Trainings) -> None:
     trainings.seconds = {2: 0.6, 4: 0.5, 6: 0.4}
     assert trainings.open(gpus="auto", there=6).size == 6

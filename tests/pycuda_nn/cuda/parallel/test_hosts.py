@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +16,7 @@ import pytest
 from pycuda_nn.cuda.options import CudaOptions
 from pycuda_nn.cuda.parallel import hosts
 from pycuda_nn.cuda.parallel.hosts import World, meet
+from pycuda_nn.cuda.parallel.presence import Presence
 from pycuda_nn.errors import ConfigError, DeviceError, PycudaNNError
 
 
@@ -106,3 +112,70 @@ def test_a_folder_that_others_can_open_is_refused(folder: Path) -> None:
     folder.chmod(0o750)
     with pytest.raises(ConfigError, match="other users can open it"):
         come(folder, 0)
+
+
+OTHER = """
+import sys
+from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.cuda.parallel.hosts import meet
+world = meet(CudaOptions(hosts=2, host=1, meet=sys.argv[1]), 1, bytes)
+print("met", flush=True)
+sys.stdin.read()
+world.presence.leave(done=sys.argv[2] == "done")
+"""
+
+
+@contextlib.contextmanager
+def met(folder: Path, end: str) -> Iterator[tuple[Presence, subprocess.Popen[str]]]:
+    """Meet a process, which ends in this way when its input does."""
+    argv = [sys.executable, "-c", OTHER, str(folder), end]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as other:
+        try:
+            world = come(folder, 0)
+            assert other.stdout is not None
+            assert other.stdout.readline() == "met\n"
+            assert world.presence is not None
+            assert world.presence.lost() is None
+            yield world.presence, other
+            world.presence.leave(done=True)
+        finally:
+            other.kill()
+
+
+def test_a_host_that_is_killed_is_lost(folder: Path) -> None:
+    with met(folder, "done") as (presence, other):
+        other.kill()
+        other.wait()
+        assert presence.lost() == 1
+        assert presence.lost() == 1
+
+
+@pytest.mark.parametrize(("end", "lost"), [("done", None), ("failed", 1)])
+def test_a_host_that_has_finished_is_not_lost(folder: Path, end: str, lost: int | None) -> None:
+    with met(folder, end) as (presence, other):
+        other.communicate()
+        assert presence.lost() == lost
+
+
+def test_a_host_whose_lock_is_not_seen_is_not_watched(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a network file system whose locks are of one host."""
+    caplog.set_level("INFO", logger="pycuda_nn")
+    monkeypatch.setattr("fcntl.flock", lambda *_: None)
+    worlds = [one.result() for one in together((folder, 0, 2, 1), (folder, 1, 2, 1))]
+    assert [world.presence and world.presence.lost() for world in worlds] == [None, None]
+    assert "host 1 is not watched" in caplog.text
+
+
+def test_a_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr("fcntl.flock", refused)
+    for one in together((folder, 0, 2, 1), (folder, 1, 2, 1)):
+        presence = one.result().presence
+        assert presence is not None
+        assert presence.lost() is None
+        presence.leave(done=True)

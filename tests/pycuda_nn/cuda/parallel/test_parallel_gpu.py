@@ -29,6 +29,7 @@ from pycuda_nn.backends.testing import (
 )  # fmt: skip
 from pycuda_nn.cuda.backend import CudaBackend
 from pycuda_nn.cuda.options import CudaOptions
+from pycuda_nn.cuda.parallel.hosts import meet
 from pycuda_nn.errors import PycudaNNError
 from pycuda_nn.network import Network
 from pycuda_nn.protocols import Backend, Session, Split, TrainingRecipe
@@ -311,10 +312,10 @@ def test_a_training_that_is_stopped_again_and_again_ends_with_the_same_bits(tmp_
                 np.testing.assert_array_equal(got[name], want[name], err_msg=name)
 
 
-def _host(folder: Path, meet: Path, host: int, epochs: int) -> subprocess.Popen[str]:
+def _host(folder: Path, meeting: Path, host: int, epochs: int) -> subprocess.Popen[str]:
     """Start the process of a "host" that has one GPU and reaches the other one by sockets only."""
     argv = [sys.executable, "-m", "pycuda_nn", "train", "--data", str(folder / "rows.npz")]
-    argv += ["--backend", "cuda", "--hosts", "2", "--host", str(host), "--meet", str(meet)]
+    argv += ["--backend", "cuda", "--hosts", "2", "--host", str(host), "--meet", str(meeting)]
     for setting in ("hidden=64", "batch_size=64", f"epochs={epochs}", "optimizer=sgd"):
         argv += ["--set", setting]
     only = {"CUDA_VISIBLE_DEVICES": str(host), "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
@@ -334,9 +335,9 @@ def hosts_rows(tmp_path: Path) -> Path:
 
 
 def test_two_processes_train_like_one(hosts_rows: Path) -> None:
-    meet = hosts_rows / "meet"
-    meet.mkdir(mode=0o700)
-    processes = [_host(hosts_rows, meet, host, 3) for host in range(2)]
+    folder = hosts_rows / "meet"
+    folder.mkdir(mode=0o700)
+    processes = [_host(hosts_rows, folder, host, 3) for host in range(2)]
     said = [process.communicate(timeout=120)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
     assert not (hosts_rows / "net1.npz").exists()  # host 0 writes the checkpoint
@@ -352,9 +353,9 @@ def test_two_processes_train_like_one(hosts_rows: Path) -> None:
 
 @pytest.mark.parametrize("lost", [0, 1])
 def test_a_host_that_is_lost_ends_the_other_one(hosts_rows: Path, lost: int) -> None:
-    meet = hosts_rows / "meet"
-    meet.mkdir(mode=0o700)
-    processes = [_host(hosts_rows, meet, host, 100_000) for host in range(2)]
+    folder = hosts_rows / "meet"
+    folder.mkdir(mode=0o700)
+    processes = [_host(hosts_rows, folder, host, 100_000) for host in range(2)]
     end = time.monotonic() + 60
     while not (hosts_rows / "net0.npz").exists() and time.monotonic() < end:
         time.sleep(0.1)
@@ -363,4 +364,23 @@ def test_a_host_that_is_lost_ends_the_other_one(hosts_rows: Path, lost: int) -> 
     processes[lost].communicate(timeout=60)
     assert processes[1 - lost].returncode == 1, said
     assert "another host was lost" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("seconds", [0.0, 8.0])
+def test_a_host_that_is_lost_before_the_first_step_ends_the_other_one(
+    hosts_rows: Path, seconds: float
+) -> None:
+    """Its GPU never comes to NCCL; the other one is then building its step, or waits in NCCL."""
+    folder = hosts_rows / "meet"
+    folder.mkdir(mode=0o700)
+    process = _host(hosts_rows, folder, 0, 3)
+    world = meet(CudaOptions(hosts=2, host=1, meet=str(folder)), 1, bytes)
+    time.sleep(seconds)
+    assert process.poll() is None
+    assert world.presence is not None
+    world.presence.leave(done=False)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1, said
+    assert "the process of host 1 has ended" in said
     assert "Traceback" not in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pycuda_nn.errors import PycudaNNError
 from pycuda_nn.rng import EpochOrder
 from tests.pycuda_nn.cuda.parallel.fakes.drivers import faked_drivers
 from tests.pycuda_nn.cuda.parallel.fakes.gpu import MACHINE, Operation, reset
+from tests.waiting import until
 
 RATES = np.full(5, 0.01)  # 70 rows in minibatches of 16
 RAN: list[Operation] = []
@@ -195,3 +197,54 @@ def test_no_rank_is_asked_for_other_hosts_while_it_is_closed(
     closed.set()
     assert not [one for one in threading.enumerate() if one.name == "hosts"]
     assert all(was_open)
+
+
+@pytest.fixture
+def waiting(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[threading.Event]:
+    """The GPUs of another host do not come to NCCL before this event, which the test sets."""
+    from pycuda_nn.cuda.parallel import choose, ranks, session
+
+    come = threading.Event()
+    monkeypatch.setattr(choose, "check_installed", lambda: None)
+    monkeypatch.setattr(session, "joined", lambda *_: come.wait() and 1)
+    monkeypatch.setattr(session, "_WATCH_S", 0.01)
+    monkeypatch.setattr(ranks, "_STOP_LIMIT_S", 0.0)
+    yield come
+    come.set()
+    until(lambda: not [one for one in threading.enumerate() if one.name.startswith("GPU")])
+    MACHINE.allocations.clear()  # of a thread that was given up: the end of the process frees it
+
+
+def test_a_host_that_is_lost_before_nccl_has_connected_ends_the_others(
+    opened: Callable[..., Any],
+    waiting: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pycuda_nn.cuda.parallel import choose
+    from pycuda_nn.cuda.parallel.hosts import World
+
+    left: list[bool] = []
+    presence: Any = SimpleNamespace(lost=lambda: 1, leave=lambda *, done: left.append(done))
+    world = World(size=2, first=0, unique_id=b"", presence=presence)
+    monkeypatch.setattr(choose, "meet", lambda *_: world)
+    with pytest.raises(PycudaNNError, match="another host was lost: the process of host 1") as one:
+        opened(gpus=1, hosts=2, meet="folder")
+    assert "--resume" in one.value.fix
+    assert left == [False]
+
+
+def test_hosts_that_cannot_connect_end_after_a_limit(
+    opened: Callable[..., Any],
+    waiting: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pycuda_nn.cuda.parallel import choose, session
+    from pycuda_nn.cuda.parallel.hosts import World
+
+    monkeypatch.setattr(choose, "meet", lambda *_: World(size=2, first=0, unique_id=b""))
+    monkeypatch.setattr(session, "_JOIN_LIMIT_S", 0.0)
+    with pytest.raises(PycudaNNError, match="did not connect within") as one:
+        opened(gpus=1, hosts=2, meet="folder")
+    assert "NCCL_SOCKET_IFNAME" in one.value.fix
