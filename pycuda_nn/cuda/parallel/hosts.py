@@ -59,8 +59,7 @@ def meet(options: CudaOptions, gpus: int, new_id: Callable[[], bytes]) -> World:
     _check_private(folder)
     files = {host: folder / f"host-{host}" for host in range(options.hosts)}
     mine = files.pop(options.host)
-    _claim(folder, options.host, mine)
-    presence = Presence(mine)
+    presence = _claim(folder, options.host, mine)
     try:
         world = _met(folder, options, gpus, new_id)
     except BaseException:
@@ -82,10 +81,11 @@ def _met(folder: Path, options: CudaOptions, gpus: int, new_id: Callable[[], byt
     return _world(start, options)
 
 
-def _claim(folder: Path, host: int, mine: Path) -> None:
+def _claim(folder: Path, host: int, mine: Path) -> Presence:
     """Take the number of this host; only one process can, also of two at the same time."""
     try:
         mine.touch(mode=0o600, exist_ok=False)
+        return Presence(mine)
     except FileExistsError as error:
         raise ConfigError(
             f"--meet {folder}: host {host} was here before",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import logging
 import threading
 import time
@@ -32,7 +33,7 @@ from pycuda_nn.rng import EpochOrder
 Array = npt.NDArray[Any]
 _LOG = logging.getLogger("pycuda_nn")
 
-_WATCH_S = 0.2
+_WATCH_S, _LOCKS_EVERY = 0.2, 10  # asking for locks burdens the server of the meeting folder
 _JOIN_LIMIT_S = 600.0  # for the GPUs of all hosts to connect; a host can compile kernels before
 LIMIT_S = 30.0  # for an answer of another GPU
 _RESERVE_BYTES = 256 << 20  # left free for the driver, graphs and evaluation
@@ -241,8 +242,10 @@ class DataParallelSession(Session):
     def _watch(self) -> None:
         """Stop this host after another one was lost."""
         until = time.monotonic() + _JOIN_LIMIT_S
-        while not self._closed.wait(_WATCH_S):
-            problem = self._problem()
+        for turn in itertools.count():
+            if self._closed.wait(_WATCH_S):
+                return
+            problem = self._problem(locks=turn % _LOCKS_EVERY == 0)
             if problem is not None:
                 again = "A training with --checkpoint continues with --resume."
                 self._ranks.stop(DeviceError(f"another host was lost: {problem}", again))
@@ -251,10 +254,10 @@ class DataParallelSession(Session):
                 self._ranks.stop(_not_connected())
                 return
 
-    def _problem(self) -> str | None:
-        """Return how another host was lost, if one was."""
+    def _problem(self, *, locks: bool) -> str | None:
+        """Return how another host was lost, if one was; with ``locks`` also ask for those."""
         presence = self._world.presence if self._world is not None else None
-        lost = presence.lost() if presence is not None else None
+        lost = presence.lost() if locks and presence is not None else None
         if lost is not None:
             return f"the process of host {lost} has ended"
         return next(filter(None, (rank.problem() for rank in self._made)), None)
