@@ -5,10 +5,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from operator import le
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 Losses = tuple[float, ...]
 """Objectives of a trial, each to be minimised."""
+# Points that are compared with the front at once.
+_BLOCK = 256
 
 
 def dominates(losses: Losses, others: Losses) -> bool:
@@ -55,12 +63,24 @@ def _of_few(ranked: Sequence[Losses]) -> list[int]:
 
 
 def _of_many(ranked: Sequence[Losses]) -> list[int]:
-    """Return the front of sorted points; each is compared with the front before it."""
-    found: list[int] = []
-    kept: list[Losses] = []
-    for k, losses in enumerate(ranked):
-        # The rival is not after it in this order, so it is equal or dominates.
-        if not any(all(map(le, rival, losses)) for rival in kept):
-            found.append(k)
-            kept.append(losses)
+    """Return the front of sorted points, in blocks; the time is quadratic, but in numpy."""
+    import numpy as np  # slow to import, and seldom needed
+
+    every = np.array(ranked)
+    # All before a point are at most equal in the first objective, so that it needs no comparison.
+    columns = every[:, 1:].T
+    found = np.zeros(0, dtype=np.intp)
+    for start in range(0, len(every), _BLOCK):
+        block = np.arange(start, min(start + _BLOCK, len(every)))
+        block = block[~_are_covered(columns[:, found], columns[:, block]).any(axis=0)]
+        later = _are_covered(columns[:, block], columns[:, block])
+        found = np.append(found, block[~np.triu(later, 1).any(axis=0)])
+    return [int(k) for k in found]
+
+
+def _are_covered(rivals: Array, points: Array) -> NDArray[np.bool_]:
+    """Return whether each rival is at most the point in all objectives, ``(rivals, points)``."""
+    found = rivals[0][:, None] <= points[0]
+    for mine, others in zip(rivals[1:], points[1:], strict=True):
+        found &= mine[:, None] <= others
     return found

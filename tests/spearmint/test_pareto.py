@@ -44,6 +44,29 @@ def test_a_large_front_is_found_without_comparing_all_pairs(
     assert compared <= len(points)
 
 
+@pytest.mark.parametrize("count", [4, 6])
+def test_a_front_of_many_objectives_is_found_in_blocks(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    points = [
+        tuple(map(float, row)) for row in np.random.default_rng(count).integers(0, 5, (300, count))
+    ]
+    whole = front(points)
+    for size in (1, 7, 299):
+        monkeypatch.setattr("spearmint.pareto._BLOCK", size)
+        assert front(points) == whole
+    assert {points[i] for i in whole} == {
+        p for p in points if not any(dominates(q, p) for q in points)
+    }
+
+
+def test_ten_thousand_trials_on_a_front_of_four_objectives_are_few_for_numpy() -> None:
+    # 50 million pairs: minutes in Python.
+    rows = np.abs(np.random.default_rng(0).standard_normal((10_000, 4))) + 1e-9
+    rows = 1.0 - rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert len(front([tuple(map(float, row)) for row in rows])) == len(rows)
+
+
 def test_a_front_grows_by_one_trial_at_a_time() -> None:
     rng = np.random.default_rng(1)
     values = [*map(float, range(4)), math.inf]
