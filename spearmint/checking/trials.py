@@ -11,6 +11,7 @@ from spearmint.controller.outcomes import Outcomes
 from spearmint.drivers import Driver
 from spearmint.layout import TrialFolder, write_text
 from spearmint.model import Trial, TrialState
+from spearmint.store.distributions import to_flat
 from spearmint.store.records import best_text
 from spearmint.store.session import Session
 from spearmint.trial.results import read_result
@@ -22,13 +23,17 @@ _ORPHAN = ".orphan"
 def trial_problems(session: Session, driver: Driver, *, runs: bool) -> Iterator[Problem]:
     """Yield the problems of the trials of ``session``; those of jobs only if no controller runs."""
     folders = _folders(session)  # before the trials: a trial is stored before its folder is made
-    trials = {trial.id: trial for trial in session.study.trials()}
+    states = session.study.states()
     for number, folder in sorted(folders.items()):
-        if number not in trials and session.study.is_free(number):
+        if number not in states and session.study.is_free(number):
             yield _orphan(folder)
-    for trial in trials.values():
-        if trial.id in folders:
-            yield from _of_trial(session, driver, trial, runs=runs)
+    suspects = [
+        number
+        for number, state in states.items()
+        if number in folders and _is_suspect(driver, folders[number], state, runs=runs)
+    ]
+    for trial in session.study.some(suspects):
+        yield from _of_trial(session, driver, trial, runs=runs)
     if not runs:
         yield from record_problems(session)
 
@@ -61,6 +66,13 @@ def _names(path: Path) -> Iterator[Path]:
     while True:
         n += 1
         yield path.with_name(f"{path.name}{n}")
+
+
+def _is_suspect(driver: Driver, folder: TrialFolder, state: TrialState, *, runs: bool) -> bool:
+    """Return whether a trial can have a problem; most have ended, and so have their jobs."""
+    if state is TrialState.BROKEN:
+        return True
+    return not runs and (state is TrialState.RUNNING or driver.has_job(folder))
 
 
 def _of_trial(session: Session, driver: Driver, trial: Trial, *, runs: bool) -> Iterator[Problem]:
@@ -107,11 +119,11 @@ def _late(session: Session, trial: Trial, folder: TrialFolder) -> Iterator[Probl
     value, goals = result.value, dict(result.objectives)
 
     def is_same(other: Trial) -> bool:
-        values = (other.objectives, None if goals else value)
-        return other.params == trial.params and values == (goals, other.value)
+        return (other.objectives, other.value) == (goals, None if goals else value)
 
     def store() -> None:
-        if not any(map(is_same, study.trials())):
+        point = to_flat(study.experiment.variables, trial.params)
+        if not any(map(is_same, study.at([point]))):
             study.add_complete(
                 trial.params,
                 [*goals.values()] or value,

@@ -145,7 +145,7 @@ class StudyRun:
         running = self.study.running()
         self._failures.resume(self.tally, retried=self.retries_broken)
         if self.retries_broken:
-            n = retry(self.study, self.study.trials())
+            n = retry(self.study)
             self.observer.note(retry_note(n, self.tally, len(running)))
         for trial in running:
             self._resume_trial(trial)

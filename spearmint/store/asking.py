@@ -36,6 +36,14 @@ class Asking:
     def _note_strategy(self, trial_id: int, restart: int) -> None:
         raise NotImplementedError
 
+    def at(self, points: Sequence[Mapping[str, Any]]) -> list[Trial]:
+        """Return the trials that have exactly one of ``points``, by element name, in any state."""
+        raise NotImplementedError
+
+    def fixed_points(self) -> list[dict[str, Any]]:
+        """Return all points that were queued, also those that have a trial, by element name."""
+        raise NotImplementedError
+
     def expect(self, total: int | None) -> None:
         """Tell the sampler after how many trials the search ends; None if this is not known."""
         if isinstance(self._study.sampler, Chooser):
@@ -52,16 +60,16 @@ class Asking:
         for point in self.experiment.seed_points:
             self.enqueue(to_flat(self.experiment.variables, point))
         if guesses := guessed_points(self.experiment.variables):
-            trials = self._study.get_trials(deepcopy=False)
-            queued = [trial.system_attrs.get("fixed_params", {}).items() for trial in trials]
+            queued = self.fixed_points()
             for point in guesses:  # without a guess that was removed, it is part of an earlier one
-                if not any(point.items() <= known for known in queued):
+                if not any(point.items() <= known.items() for known in queued):
                     self.enqueue(point)
 
     @wraps_storage_errors()
     def enqueue(self, point: Mapping[str, Any], *, repeat: bool = False) -> None:
         """Queue a point, by element name, unless it was tried before and is not to ``repeat``."""
-        self._study.enqueue_trial(dict(point), skip_if_exists=not repeat)
+        if repeat or not (point in self.fixed_points() or self.at([point])):
+            self._study.enqueue_trial(dict(point))
 
     @wraps_storage_errors()
     def queued_points(self) -> list[dict[str, Any]]:

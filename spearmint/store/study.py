@@ -42,8 +42,8 @@ from spearmint.store.frozen_trials import (
 from spearmint.store.learning import Learning
 from spearmint.store.pausing import IMPORTED, Pausing, stored_rungs
 from spearmint.store.recommending import Recommending
-from spearmint.store.sql.aggregates import Aggregates
 from spearmint.store.sql.fast_reads import one_transaction
+from spearmint.store.sql.lookups import Lookups
 from spearmint.store.sql.writes import GAP
 from spearmint.store.strategy import Strategy
 
@@ -52,7 +52,7 @@ TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
 _MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
-class Study(Aggregates, Strategy, Asking, Annotations, Learning, Pausing, Recommending):
+class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommending):
     """The trials of one search, in an Optuna study that any Optuna tool can open."""
 
     def __init__(

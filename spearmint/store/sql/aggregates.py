@@ -54,7 +54,7 @@ class Aggregates:
         with storage.connection() as connection:
             found = connection.execute(query.group_by(_TRIALS.c.state)).all()
         rows = {state: int(n) for state, n in found}
-        counts = {state: rows.get(stored, 0) for state, stored in _stored_states().items()}
+        counts = {state: rows.get(stored, 0) for state, stored in stored_states().items()}
         paused = self._n_paused(storage)
         running = counts[TrialState.RUNNING] - paused
         return {**counts, TrialState.RUNNING: running, TrialState.PAUSED: paused}
@@ -210,7 +210,7 @@ class Aggregates:
         """Return the condition of the trials in ``state``; paused ones are stored as running."""
         if state is TrialState.PAUSED:
             return and_(self._whole_rows(OptunaState.RUNNING), _is_paused())
-        rows = self._whole_rows(_stored_states()[state])
+        rows = self._whole_rows(stored_states()[state])
         if state is TrialState.RUNNING and self.experiment.fidelity is not None:
             return and_(rows, ~_is_paused())
         return rows
@@ -230,5 +230,6 @@ def _is_paused() -> ColumnElement[bool]:
     return paused
 
 
-def _stored_states() -> dict[TrialState, OptunaState]:
+def stored_states() -> dict[TrialState, OptunaState]:
+    """Return Optuna's state of each state; a paused trial is stored as a running one."""
     return {TrialState.RUNNING: OptunaState.RUNNING} | {ours: o for o, ours in STATES.items()}

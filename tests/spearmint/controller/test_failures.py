@@ -123,12 +123,12 @@ def test_a_killed_controller_does_not_queue_points_twice(
     with monkeypatch.context() as patch:
         patch.setattr(study, "disregard", killed)
         with pytest.raises(KeyboardInterrupt):
-            retry(study, study.trials())
-    assert retry(study, study.trials()) == 2
+            retry(study)
+    assert retry(study) == 2
     points = [trial.params for trial in study.trials()]
     assert study.queued_points() == [{"x": point["x"][0]} for point in points]
     study.complete(study.ask(), Result(value=1.0))
-    assert retry(study, study.trials()) == 1
+    assert retry(study) == 1
     assert len(study.queued_points()) == 1
 
 

@@ -18,8 +18,14 @@ from spearmint.choosers import GPEIOptChooser, selection
 from spearmint.choosers.selection import outline_of
 from spearmint.controller.limits import StudyLimits
 from spearmint.controller.tally import Tally
+from spearmint.layout import Layout
 from spearmint.model import Result, TrialState
+from spearmint.requests.applying import apply
+from spearmint.requests.inbox import Action, Inbox, Request
+from spearmint.store.distributions import to_flat
 from spearmint.store.opening import read_studies
+from spearmint.store.sql import lookups
+from spearmint.store.sql.aggregates import Aggregates
 from spearmint.store.sql.fast_reads import BulkReadStorage
 from spearmint.store.study import Study
 from tests.spearmint.store.studies import CONFIG, opened, point, stored
@@ -170,3 +176,53 @@ def test_a_search_of_an_earlier_release_is_read_without_the_indexes(study: Study
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
         made = connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'ix_spear%'")
         assert not made.fetchall(), "a reader writes nothing"
+
+
+def test_points_and_states_are_looked_up_without_reading_all_trials(
+    study: Study, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(study)
+    seen = study.trials()
+    flat = [to_flat(study.experiment.variables, trial.params) for trial in seen]
+    fresh = opened(tmp_path, url)
+    with never_reading_all(monkeypatch):
+        assert fresh.states() == {trial.id: trial.state for trial in seen}
+        assert fresh.some([7, 3, 99]) == [seen[2], seen[6]]
+        assert fresh.at([flat[4], point(0.75), flat[9]]) == [seen[4], seen[9]]
+        # The values of two points, in another combination, and a part of a point.
+        assert fresh.at([{**flat[4], "act": "relu"}, {"X[0]": flat[4]["X[0]"]}]) == []
+        assert fresh.at([]) == []
+        assert fresh.fixed_points() == [{"act": "relu"}]
+        for known in (flat[0], {"act": "relu"}):
+            fresh.enqueue(known)
+        assert len(fresh.queued_points()) == 1
+        fresh.enqueue(point(0.75))
+        assert fresh.queued_points()[1:] == [point(0.75)]
+    monkeypatch.setattr(lookups, "_MOST_VALUES", 1)
+    assert fresh.at(flat) == seen
+    monkeypatch.setattr(Aggregates, "_sql", None)
+    assert fresh.at(flat) == seen
+    assert fresh.states() == {trial.id: trial.state for trial in seen}
+    assert fresh.some([7, 3, 99]) == [seen[2], seen[6]]
+    assert fresh.fixed_points() == [{"act": "relu"}, point(0.75)]
+
+
+def test_requests_do_not_read_all_trials(
+    study: Study, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(study)
+    broken = study.last(TrialState.BROKEN)
+    again = to_flat(study.experiment.variables, broken[0].params)
+    study.complete(study.add_running(again), Result(value=1.0))
+    fresh, inbox = opened(tmp_path, url), Inbox(Layout(tmp_path))
+    requests = (
+        Request(action=Action.ADD, points=(again, point(0.75))),
+        Request(action=Action.RETRY, trials=tuple(trial.id for trial in broken[:3])),
+    )
+    with never_reading_all(monkeypatch):
+        texts = [apply(fresh, inbox, request) for request in requests]
+    assert texts == [
+        "Queued 1 point; 1 were tried or queued before.",
+        "Queued the points of 2 broken trials.",
+    ]
+    assert fresh.disregarded() == {trial.id for trial in broken[:3]}
