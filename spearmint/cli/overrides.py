@@ -97,20 +97,28 @@ def require_one_objective(options: RunOptions, experiment: Experiment) -> None:
         InputError: Such an option is given, or in config.pb.
     """
     needing = {
-        "--pruner": experiment.pruner,
+        "--pruner": options.pruner,
+        "pruner": experiment.pruner,
         "--target": options.target is not None,
-        "--warm-start": experiment.warm_start,
+        "--warm-start": options.warm_start,
+        "warm_start": experiment.warm_start,
         "--then-final": options.then_final,
         "--again": options.again,
-        "--learn-from": experiment.learn_from,
+        "--learn-from": options.learn_from,
+        "learn_from": experiment.learn_from,
     }
-    given = [flag for flag, is_given in needing.items() if is_given]
+    given = [name for name, is_given in needing.items() if is_given]
     if experiment.has_front and given:
         raise InputError(
-            f"{given[0]} needs one objective, and {experiment.path} has "
+            f"{_named(given[0], experiment)} needs one objective, and {experiment.path} has "
             f"{len(experiment.objectives)}",
             f"Remove {given[0]}, or all but one block objective.",
         )
+
+
+def _named(setting: str, experiment: Experiment) -> str:
+    """Return how messages name an option of the command line, or a key of config.pb."""
+    return setting if setting.startswith("--") else f"{setting} of {experiment.path}"
 
 
 def require_no_rungs(experiment: Experiment) -> None:
@@ -121,7 +129,7 @@ def require_no_rungs(experiment: Experiment) -> None:
     """
     if experiment.fidelity is not None and experiment.pruner:
         raise InputError(
-            f"--pruner and the block fidelity of {experiment.path} exclude each other",
+            f"a pruner and the block fidelity of {experiment.path} exclude each other",
             "Remove one of them: poor trials pause at the rungs.",
         )
 

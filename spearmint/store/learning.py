@@ -65,7 +65,8 @@ class Learning:
                 "nothing to learn from the earlier searches:\n"
                 + "\n".join(f"  {task.text}{task.problem}" for _, task in found),
                 "At least 5 trials with different values, and a variable of this search, are "
-                "needed. Remove --learn-from, or name other searches.",
+                "needed. Name other searches, or none: with --learn-from, and with learn_from in "
+                "config.pb.",
             )
         sampler = self._study.sampler
         has_model = isinstance(sampler, Chooser) and sampler.learns

@@ -20,7 +20,7 @@ from sqlalchemy.pool import NullPool
 from spearmint.errors import InputError, did_you_mean, reason_of
 from spearmint.layout import Layout
 from spearmint.store.earlier.files import is_database, reading_file
-from spearmint.store.earlier.trials import read_names, read_search
+from spearmint.store.earlier.trials import Rows, read_names, read_search
 from spearmint.store.owner import has_secret, read_ownership
 from spearmint.store.sql.sqlite import file_of
 from spearmint.transfer.earlier import EarlierSearch
@@ -61,10 +61,7 @@ def earlier_searches(sources: Sequence[str], directory: Path) -> list[EarlierSea
     found = [each for source in reversed(once.values()) for each in read_earlier(source, directory)]
     others = sum(not each.is_own for each in found)
     if others > MOST_SEARCHES:
-        raise InputError(
-            f"{others} earlier searches to learn from; the limit is {MOST_SEARCHES}",
-            "Name fewer. #STUDY at the end of a directory selects one of its regions.",
-        )
+        raise _too_many(others)
     return found
 
 
@@ -151,7 +148,8 @@ def _read_path(path: Path, study: str | None, here: Path) -> list[EarlierSearch]
         path = path.parent
     if path.is_file():
         with reading_file(path) as connection:
-            return _searches(connection, name, _chosen(_names(connection), study))
+            rows = Rows(connection)
+            return _searches(rows, name, _chosen(_names(rows), study))
     return _read_folder(path, study, here)
 
 
@@ -187,13 +185,14 @@ def _read_folder(path: Path, study: str | None, here: Path) -> list[EarlierSearc
     if not layout.database.is_file():
         raise InputError("no search there", "Name the directory of a search that has trials.")
     with reading_file(layout.database) as connection:
-        names = _names(connection)
+        rows = Rows(connection)
+        names = _names(rows)
         chosen = (
             _chosen(names, study)
             if study is not None
             else _owned(names, known.name if known else None)
         )
-        return _searches(connection, name, chosen)
+        return _searches(rows, name, chosen)
 
 
 def _require_trusted(path: Path, url: str) -> None:
@@ -214,15 +213,16 @@ def _read_url(
     if file is not None and not file.is_file():
         raise InputError(f"no such file: {file}")
     with reading_file(file) if file is not None else _connected(url) as connection:
-        names = _names(connection)
+        rows = Rows(connection)
+        names = _names(rows)
         if not owned or study is not None:
-            return _searches(connection, name, _chosen(names, study))
+            return _searches(rows, name, _chosen(names, study))
         if not (chosen := _of_experiment(names, owned)):
             raise InputError(
                 f"its storage {url} has no study of experiment {owned!r}",
                 "Name the directory of a search that has trials.",
             )
-        return _searches(connection, name, chosen)
+        return _searches(rows, name, chosen)
 
 
 @contextmanager
@@ -239,9 +239,9 @@ def _connected(url: str) -> Iterator[Connection]:
         engine.dispose()
 
 
-def _names(connection: Connection) -> list[str]:
+def _names(rows: Rows) -> list[str]:
     """Return the names of all studies."""
-    names = read_names(connection)
+    names = read_names(rows)
     if not names:
         raise InputError("the database has no search", "Name another directory.")
     return names
@@ -271,12 +271,19 @@ def _of_experiment(names: Sequence[str], experiment: str) -> list[str]:
     return [n for n in names if n == experiment or n.startswith(f"{experiment}@")]
 
 
-def _searches(connection: Connection, place: str, names: Sequence[str]) -> list[EarlierSearch]:
+def _searches(rows: Rows, place: str, names: Sequence[str]) -> list[EarlierSearch]:
+    if len(names) > MOST_SEARCHES:
+        raise _too_many(len(names))
     if len(names) == 1:
-        return [read_search(connection, names[0], place)]
-    return [
-        read_search(connection, n, f"{place} ({printable(n.rpartition('@')[2])})") for n in names
-    ]
+        return [read_search(rows, names[0], place)]
+    return [read_search(rows, n, f"{place} ({printable(n.rpartition('@')[2])})") for n in names]
+
+
+def _too_many(n: int) -> InputError:
+    return InputError(
+        f"{n} earlier searches to learn from; the limit is {MOST_SEARCHES}",
+        "Name fewer. #STUDY at the end of a directory selects one of its regions.",
+    )
 
 
 def _without_password(url: str) -> str:

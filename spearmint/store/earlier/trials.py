@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from optuna.distributions import CategoricalDistribution, json_to_distribution
 from optuna.storages._rdb import models
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from spearmint.errors import InputError
 from spearmint.store.sql.writes import GAP
@@ -29,50 +31,83 @@ TABLES = {t.name for t in (_STUDIES, _DIRECTIONS, _TRIALS, _VALUES, _PARAMS, _SY
 # Of more complete trials, the best third of this number and others at random are read.
 _MOST_TRIALS = 1200
 _MOST_NAMED = 500
+MOST_BYTES = 64 * 2**20
+"""Maximum size of what is kept of a database: four million values, without names and choices."""
+_NUMBER = 8
 
 
-def read_names(connection: Connection) -> list[str]:
+class Rows:
+    """Rows of one database, one at a time, and a limit of the memory for what is kept of them."""
+
+    def __init__(self, connection: Connection) -> None:
+        # A driver of a server would otherwise fetch all rows at once.
+        self._connection = connection.execution_options(stream_results=True, max_row_buffer=100)
+        self._left = MOST_BYTES
+
+    def of(self, query: Select[Any]) -> Iterator[Any]:
+        """Yield the rows of ``query``; stop at any time."""
+        with self._connection.execute(query) as found:
+            yield from found
+
+    def keep(self, *cells: object) -> None:
+        """Count cells that are kept. Raises InputError if they are too many or too long."""
+        self._left -= sum(len(c) if isinstance(c, str | bytes) else _NUMBER for c in cells)
+        if self._left < 0:
+            raise InputError(
+                f"it has more than {MOST_BYTES >> 20} MiB of names, values and choices",
+                "Select one study by #STUDY at the end, or import its best trials instead.",
+            )
+
+
+def read_names(rows: Rows) -> list[str]:
     """Return the names of all studies."""
-    return [str(row[0]) for row in connection.execute(select(_STUDIES.c.study_name))]
+    names = []
+    for (name,) in rows.of(select(_STUDIES.c.study_name)):
+        rows.keep(name)
+        names.append(str(name))
+    return names
 
 
-def read_search(connection: Connection, study: str, label: str) -> EarlierSearch:
+def read_search(rows: Rows, study: str, label: str) -> EarlierSearch:
     """Return the study ``study``; messages name it ``label``.
 
     Raises:
-        InputError: It has several objectives.
+        InputError: It has several objectives, or what is kept of it needs too much memory.
     """
     found = select(_STUDIES.c.study_id).where(_STUDIES.c.study_name == study)
-    study_id = connection.execute(found).scalar_one()
-    rows = connection.execute(
-        select(_DIRECTIONS.c.direction).where(_DIRECTIONS.c.study_id == study_id)
-    ).all()
-    if len(rows) != 1:
-        raise InputError(f"{label} has {len(rows)} objectives", "Name a search with one objective.")
-    maximize = rows[0][0] == StudyDirection.MAXIMIZE
-    known = _finite_values(connection, study_id)
-    ids, values = np.array(list(known), dtype=np.int64), np.array(list(known.values()))
-    if len(ids) > _MOST_TRIALS:
+    study_id = next((row[0] for row in rows.of(found)), None)
+    direction = select(_DIRECTIONS.c.direction).where(_DIRECTIONS.c.study_id == study_id)
+    directions = [row[0] for row in rows.of(direction.limit(_MOST_NAMED))]
+    if len(directions) != 1:
+        what = f"{label} has {len(directions)} objectives"
+        raise InputError(what, "Name a search with one objective.")
+    maximize = directions[0] == StudyDirection.MAXIMIZE
+    ids, values = _finite_values(rows, study_id)
+    n_complete = len(ids)
+    if n_complete > _MOST_TRIALS:
         from spearmint.gp.fit import subset  # imports scipy
 
-        rng = np.random.default_rng(len(ids))
-        ids = ids[subset(-values if maximize else values, _MOST_TRIALS, rng)]
-    params = _params(connection, ids.tolist())
-    outside = _infeasible(connection, ids.tolist())
+        rng = np.random.default_rng(n_complete)
+        kept = subset(-values if maximize else values, _MOST_TRIALS, rng)
+        ids, values = ids[kept], values[kept]
+    params = _params(rows, ids.tolist())
+    outside = _infeasible(rows, ids.tolist())
     trials = [
-        EarlierTrial(params[i], known[i], i not in outside) for i in ids.tolist() if i in params
+        EarlierTrial(params[i], value, i not in outside)
+        for i, value in zip(ids.tolist(), values.tolist(), strict=True)
+        if i in params
     ]
     return EarlierSearch(
         name=label,
         maximize=maximize,
         trials=tuple(trials),
-        n_complete=len(known),
+        n_complete=n_complete,
         region=study.partition("@")[2],
     )
 
 
-def _finite_values(connection: Connection, study_id: int) -> dict[int, float]:
-    """Return the finite values of the complete trials of a study by id."""
+def _finite_values(rows: Rows, study_id: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the ids of the complete trials of a study, and their values if finite, ``(n,)``."""
     query = (
         select(_TRIALS.c.trial_id, _VALUES.c.value)
         .join_from(_TRIALS, _VALUES, _VALUES.c.trial_id == _TRIALS.c.trial_id)
@@ -83,11 +118,16 @@ def _finite_values(connection: Connection, study_id: int) -> dict[int, float]:
         )
         .order_by(_TRIALS.c.trial_id)
     )
-    rows = connection.execute(query).all()
-    return {int(i): float(v) for i, v in rows if isinstance(v, float | int) and math.isfinite(v)}
+    ids, values = array("q"), array("d")
+    for trial_id, value in rows.of(query):
+        if isinstance(value, float | int) and math.isfinite(value):
+            rows.keep(trial_id, value)
+            ids.append(int(trial_id))
+            values.append(float(value))
+    return np.array(ids, dtype=np.int64), np.array(values, dtype=np.float64)
 
 
-def _params(connection: Connection, ids: Sequence[int]) -> dict[int, dict[str, float | str]]:
+def _params(rows: Rows, ids: Sequence[int]) -> dict[int, dict[str, float | str]]:
     """Return the parameters of trials by id."""
     found: dict[int, dict[str, float | str]] = {}
     choices: dict[str, tuple[str, ...] | None] = {}
@@ -95,11 +135,13 @@ def _params(connection: Connection, ids: Sequence[int]) -> dict[int, dict[str, f
     for start in range(0, len(ids), _MOST_NAMED):
         named = _PARAMS.c.trial_id.in_(ids[start : start + _MOST_NAMED])
         query = select(*columns, _PARAMS.c.distribution_json).where(named)
-        for trial_id, name, value, text in connection.execute(query):
+        for trial_id, name, value, text in rows.of(query):
             if text not in choices:
+                rows.keep(text)
                 choices[text] = _choices(text)
             kept = _value(value, choices[text])
             if kept is not None:
+                rows.keep(name, value)
                 found.setdefault(int(trial_id), {})[str(name)] = kept
     return found
 
@@ -120,7 +162,7 @@ def _value(value: object, choices: Sequence[str] | None) -> float | str | None:
     return choices[int(value)] if 0 <= value < len(choices) else None
 
 
-def _infeasible(connection: Connection, ids: Sequence[int]) -> set[int]:
+def _infeasible(rows: Rows, ids: Sequence[int]) -> set[int]:
     """Return the ids of the trials that violate a constraint."""
     found: set[int] = set()
     for start in range(0, len(ids), _MOST_NAMED):
@@ -128,7 +170,7 @@ def _infeasible(connection: Connection, ids: Sequence[int]) -> set[int]:
             _SYSTEM.c.trial_id.in_(ids[start : start + _MOST_NAMED]),
             _SYSTEM.c.key.startswith(GAP),
         )
-        found |= {int(i) for i, text in connection.execute(query) if _is_above_0(text)}
+        found |= {int(i) for i, text in rows.of(query) if _is_above_0(text)}
     return found
 
 

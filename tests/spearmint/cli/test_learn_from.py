@@ -158,6 +158,11 @@ def test_what_cannot_be_used_is_an_error(
     done = new.run(f"--learn-from={old.root}")
     assert done.returncode == 2
     assert "--learn-from needs one objective" in done.stderr
+    new.config.write_text(new.config.read_text() + f'learn_from: "{old.root}"\n')
+    done = new.run()
+    assert done.returncode == 2
+    assert f"learn_from of {new.config} needs one objective" in done.stderr
+    assert "Remove learn_from, or" in done.stderr
 
 
 def test_the_first_point_meets_the_linear_constraints(old: ExperimentDir, tmp_path: Path) -> None:

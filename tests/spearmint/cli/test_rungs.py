@@ -149,7 +149,7 @@ def test_best_and_report_say_at_which_rung_each_region_is(make_experiment: MakeE
 def test_a_pruner_is_refused(make_experiment: MakeExperiment) -> None:
     done = make_experiment(CODE, CONFIG).run("--pruner=median")
     assert done.returncode == 2
-    assert "--pruner and the block fidelity" in done.stderr
+    assert "a pruner and the block fidelity" in done.stderr
 
 
 def test_a_stop_while_paused_trials_wait_does_not_say_that_all_are_finished(

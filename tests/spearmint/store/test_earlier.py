@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import struct
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import create_trial
 
 from spearmint.errors import InputError
-from spearmint.store.earlier import earlier_searches, files, sources
+from spearmint.store.earlier import earlier_searches, files, sources, trials
 from spearmint.store.sql.sqlite import sqlite_url
 from spearmint.transfer import EarlierSearch
 from tests.spearmint.store.studies import opened, point
@@ -381,6 +382,40 @@ def test_queries_of_too_many_steps_and_rows_that_are_too_long_are_errors(
     monkeypatch.setattr(files, "_MOST_STEPS", 100)
     with pytest.raises(InputError, match="takes too long"):
         read(tmp_path / "o.db")
+
+
+def test_a_database_with_more_than_fits_into_memory_is_an_error(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (whole,) = read(folder)
+    for most, what in ((3, "names"), (60, "values"), (120, "choices and parameters")):
+        monkeypatch.setattr(trials, "MOST_BYTES", most)
+        with pytest.raises(InputError, match=r"cannot learn from .*: it has more than") as raised:
+            read(folder)
+        assert "#STUDY" in raised.value.fix, what
+    monkeypatch.setattr(trials, "MOST_BYTES", 1200)
+    assert read(folder)[0].trials == whole.trials
+    with closing(sqlite3.connect(folder / "spearmint.db")) as connection:
+        connection.execute("UPDATE trial_params SET param_name = hex(zeroblob(400)) || param_id")
+        connection.commit()
+    with pytest.raises(InputError, match="names, values and choices"):
+        read(folder)
+
+
+def test_long_rows_are_read_one_at_a_time(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "spearmint.db")) as connection:
+        # Rows of 60 MB, of which the first one is already not a direction.
+        connection.executemany(
+            "INSERT INTO study_directions (direction, study_id, objective) VALUES (?, 1, ?)",
+            (("M" * 3_000_000, i) for i in range(1, 21)),
+        )
+        connection.commit()
+    tracemalloc.start()
+    with pytest.raises(InputError):
+        read(folder)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 30_000_000
 
 
 def test_a_journal_of_another_user_deletes_no_file(tmp_path: Path) -> None:
