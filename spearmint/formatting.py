@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from spearmint.model import Params, Trial, Value
 
@@ -20,6 +21,18 @@ def format_duration(seconds: float) -> str:
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def column_name(name: str, names: Container[str], others: Container[str]) -> str:
+    """Return the column of the variable ``name``: ``params_NAME`` if ``others`` have its name.
+
+    It has more prefixes if another variable, of ``names``, has that name.
+    """
+    if name not in others:
+        return name
+    while name in names or name in others:
+        name = f"params_{name}"
+    return name
 
 
 def plain(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spearmint.errors import InputError, did_you_mean, reason_of
+from spearmint.formatting import column_name
 from spearmint.importing.rows import Row, Table
 from spearmint.model import Variable
 from spearmint.outputs import Constraint, Objective
@@ -29,6 +30,7 @@ def read_csv(
 ) -> Table:
     """Return the rows of ``path``. The column names are those of ``spearmint export``.
 
+    The column ``params_NAME``, if there is one, has the values of the variable NAME.
     ``objectives`` are several, each with a column, or none if there is one. The optional column
     ``seconds`` contains durations. With ``rungs``, columns such as ``value_at_3`` have the values
     at these steps; a row with some of them and without a value is a trial that was stopped, unless
@@ -52,15 +54,28 @@ def read_csv(
     except csv.Error as error:
         raise InputError(f"{path}:{start}: invalid CSV: {error}") from None
     header = [name.strip() for name in lines[0][1]] if lines else []
-    wanted = [key for variable in variables for key in variable.elements()]
+    keys = [key for variable in variables for key in variable.elements()]
+    columns = _columns(keys, header)
+    wanted = [*columns.values()]
     wanted += [constraint.name for constraint in constraints]
     values = [objective.name for objective in objectives] or [value_column]
     _check_header(path, header, [*wanted, *values])
     steps = {step: f"{_AT}{step}" for step in rungs}
-    rows = [_row(path, header, line, cells, value_column, steps) for line, cells in lines[1:]]
+    rows = [
+        _row(path, header, line, cells, value_column, steps, columns) for line, cells in lines[1:]
+    ]
     used = {*wanted, *values, *steps.values(), _SECONDS, *(["feasible"] if constraints else [])}
     unused = [name for name in header if name not in used]
     return Table(source=path.name, rows=rows, unused=unused)
+
+
+def _columns(keys: Sequence[str], header: Sequence[str]) -> dict[str, str]:
+    """Return the column of each variable: ``params_NAME`` where an export has that."""
+    columns: dict[str, str] = {}
+    for key in sorted(keys, key=len):  # a variable can have the name of the column of another
+        name = column_name(key, keys, (key,))
+        columns[key] = name if name in header and name not in columns.values() else key
+    return {key: columns[key] for key in keys}
 
 
 def _check_header(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
@@ -92,6 +107,7 @@ def _row(
     cells: list[str],
     value_column: str,
     steps: Mapping[int, str],
+    columns: Mapping[str, str],
 ) -> Row:
     if len(cells) != len(header):
         raise InputError(f"{path}:{line}: {len(cells)} cells, but the header has {len(header)}")
@@ -101,7 +117,7 @@ def _row(
     has_ended = by_name.get(_STATE, "").strip() not in _WITHOUT_VALUE
     return Row(
         place=f"line {line}",
-        cells=by_name,
+        cells=by_name | {key: by_name[name] for key, name in columns.items()},
         value=value,
         seconds=seconds,
         curve=curve,

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from spearmint.errors import InputError
-from spearmint.formatting import TABLE_DIGITS, constraint_text, format_value, plain
+from spearmint.formatting import TABLE_DIGITS, column_name, constraint_text, format_value, plain
 from spearmint.model import Trial, TrialState, best_trial, json_number, leading, pareto_front
 from spearmint.view.facts import rung_facts
 from starmint import install_command
@@ -140,15 +140,8 @@ def _row(trial: Trial, more: Iterable[str]) -> dict[str, Any]:
     columns = _columns(trial)
     names = {name for name, _ in columns}
     for name, value in columns:
-        row[_unique(name, names) if name in (*_FACTS, *more, "trial") else name] = value
+        row[column_name(name, names, (*_FACTS, *more, "trial"))] = value
     return row
-
-
-def _unique(name: str, others: set[str]) -> str:
-    """Return ``params_NAME``, with more prefixes if another variable has this name."""
-    while name in others:
-        name = f"params_{name}"
-    return name
 
 
 def _columns(trial: Trial) -> list[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from spearmint.formatting import TABLE_DIGITS, constraint_text, format_value, plain
+from spearmint.formatting import TABLE_DIGITS, column_name, constraint_text, format_value, plain
 from spearmint.model import Trial, TrialState, Variable
 
 
@@ -102,7 +102,7 @@ def trials_csv(
     """Return trials as CSV with one column per element of each variable.
 
     Regions, tags and notes have columns if a trial has any. ``facts`` of each trial are the last
-    columns.
+    columns. A variable with the name of another column becomes ``params_NAME``.
     """
     facts = facts or [{}] * len(trials)
     more = list(dict.fromkeys(name for each in facts for name in each))
@@ -110,23 +110,21 @@ def trials_csv(
     limited, goals = constraint_names(trials), objective_names(trials)
     has_words = any(trial.tags or trial.notes for trial in trials)
     keys = [key for variable in variables for key in variable.elements()]
+    start = [
+        *(["region"] if has_regions else []),
+        "trial",
+        "state",
+        *(goals or ["value"]),
+        *limited,
+        *(["feasible"] if limited else []),
+        "seconds",
+        "reason",
+    ]
+    end = [*(["tags", "notes"] if has_words else []), *more]
+    names = [column_name(key, keys, (*start, *end)) for key in keys]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        [
-            *(["region"] if has_regions else []),
-            "trial",
-            "state",
-            *(goals or ["value"]),
-            *limited,
-            *(["feasible"] if limited else []),
-            "seconds",
-            "reason",
-            *keys,
-            *(["tags", "notes"] if has_words else []),
-            *more,
-        ]
-    )
+    writer.writerow([*start, *names, *end])
     for trial, known in zip(trials, facts, strict=True):
         values = [
             value
@@ -135,10 +133,10 @@ def trials_csv(
         ]
         region = [trial.region] if has_regions else []
         values_of = [trial.objectives.get(name) for name in goals] or [trial.value]
-        start = [trial.id, trial.state, *map(_cell, values_of), *_limited_cells(trial, limited)]
+        first = [trial.id, trial.state, *map(_cell, values_of), *_limited_cells(trial, limited)]
         words = [" ".join(trial.tags), "; ".join(trial.notes)] if has_words else []
-        end = [*words, *(_cell(known.get(name)) for name in more)]
-        row = [*region, *start, _cell(trial.seconds), trial.reason, *values, *end]
+        last = [*words, *(_cell(known.get(name)) for name in more)]
+        row = [*region, *first, _cell(trial.seconds), trial.reason, *values, *last]
         writer.writerow(row)
     return out.getvalue()
 

@@ -200,3 +200,27 @@ def test_a_running_search_is_left_alone(
     with Search(experiment.config):
         assert f"process {os.getpid()} " in refused(experiment, rows)
     assert counts(imported(experiment, rows)) == ["2 trials"]
+
+
+def test_an_export_is_imported_if_variables_have_the_names_of_its_columns(
+    make_experiment: MakeExperiment, tmp_path: Path
+) -> None:
+    names = ("value", "seconds", "steps_done", "params_seconds")
+    config = 'language: PYTHON\nname: "trial"\n'
+    config += 'fidelity { name: "epochs" min: 1 max: 2 reduction_factor: 2 }\n'
+    config += "".join(f'variable {{ name: "{n}" type: FLOAT min: 0 max: 1 }}\n' for n in names)
+    old = make_experiment(CODE, config, tmp_path / "old")
+    with Search(old.config, method="RandomChooser") as searched:
+        for value in (3.0, 2.0, 1.0):
+            searched.tell(searched.ask(), value)
+    expected = exported(old)
+    file = tmp_path / "trials.csv"
+    file.write_text(old.command("export").stdout)
+    header = file.read_text().splitlines()[0].split(",")
+    assert len(set(header)) == len(header)
+    assert {*names, "params_value", "params_params_seconds", "params_steps_done"} <= {*header}
+    new = make_experiment(CODE, config, tmp_path / "new")
+    done = commands.spearmint("import", new.root, file)
+    assert done.returncode == 0, done.stderr
+    same = ("params", "value", "rungs")
+    assert [[t[k] for k in same] for t in exported(new)] == [[t[k] for k in same] for t in expected]
