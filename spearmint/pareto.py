@@ -80,7 +80,7 @@ def _of_many(ranked: Sequence[Losses]) -> list[int]:
 
 def _are_covered(rivals: Array, points: Array) -> NDArray[np.bool_]:
     """Return whether each rival is at most the point in all objectives, ``(rivals, points)``."""
-    found = rivals[0][:, None] <= points[0]
+    found: NDArray[np.bool_] = rivals[0][:, None] <= points[0]
     for mine, others in zip(rivals[1:], points[1:], strict=True):
         found &= mine[:, None] <= others
     return found

@@ -74,13 +74,14 @@ class RunOptions:
         metavar="DIR",
         help="Learn from the earlier search in DIR, also of another user: first try its best "
         "points, then use its model as far as it ranks the trials of this search right. Its "
-        "variables and bounds can differ. Or the URL of a storage, with #STUDY at the end. Give "
-        "it in each run, as --method, or write learn_from into config.pb.",
+        "variables and bounds can differ. Or the URL of a storage, with #STUDY at the end; or "
+        "'regions': the regions of this search learn from each other. Give it in each run, as "
+        "--method, or write learn_from into config.pb.",
         key=Key(
             number=111,
             help="Learn from this earlier search, as --learn-from does, which adds to it. A path "
             'is relative to the directory of config.pb; "generations" is the last generation of '
-            "this search.",
+            'this search, and "regions" are its other regions.',
         ),
         absent="no earlier search",
     )

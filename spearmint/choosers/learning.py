@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,10 @@ if TYPE_CHECKING:
     from spearmint.choosers.history import History
     from spearmint.gp.space import Space
     from spearmint.transfer.earlier import EarlierSearch
-    from spearmint.transfer.ensemble import Ensemble
+    from spearmint.transfer.ensemble import EarlierModel, Ensemble
 
 _FEWEST, _MOST = 3, 32
+_MOST_MODELS = 256  # in memory
 
 
 def variables_of(names: Mapping[str, BaseDistribution], space: Space) -> Variables:
@@ -40,18 +40,21 @@ def ensemble_of(
 ) -> Ensemble | None:
     """Return the models of the earlier searches; None if none of them can be used.
 
-    They are fitted once in a process, also for several regions.
+    Each is fitted once in a process, also for several regions.
     """
-    found = _fitted(tuple(earlier), variables_of(names, space))
-    return copy(found)  # its weights are those of one region
-
-
-@lru_cache(maxsize=4)
-def _fitted(earlier: tuple[EarlierSearch, ...], variables: Variables) -> Ensemble | None:
     from spearmint.transfer.ensemble import Ensemble
 
-    tasks = [task for each in earlier if (task := matched(each, variables)).is_usable]
-    return Ensemble(variables.space, tasks) if tasks else None
+    variables = variables_of(names, space)
+    models = [model for each in earlier if (model := _fitted(each, variables)) is not None]
+    return Ensemble(models) if models else None
+
+
+@lru_cache(maxsize=_MOST_MODELS)
+def _fitted(earlier: EarlierSearch, variables: Variables) -> EarlierModel | None:
+    from spearmint.transfer.ensemble import EarlierModel
+
+    task = matched(earlier, variables)
+    return EarlierModel(variables.space, task) if task.is_usable else None
 
 
 def first_points(

@@ -17,6 +17,8 @@ from spearmint.fields import QUEUE, VARIABLE, Setting, keys_of, settings_of
 from spearmint.model import Experiment, Language
 from spearmint.resources import Resources
 from spearmint.run_options import RunOptions
+from spearmint.store.earlier import learns_from_regions
+from spearmint.store.session import known_regions
 
 
 def override_resources(declared: Resources, given: dict[str, Any]) -> Resources:
@@ -119,6 +121,21 @@ def require_one_objective(options: RunOptions, experiment: Experiment) -> None:
 def _named(setting: str, experiment: Experiment) -> str:
     """Return how messages name an option of the command line, or a key of config.pb."""
     return setting if setting.startswith("--") else f"{setting} of {experiment.path}"
+
+
+def require_regions(experiment: Experiment) -> None:
+    """Check that a search whose regions learn from each other has several.
+
+    Raises:
+        InputError: It has not.
+    """
+    with_regions = learns_from_regions(experiment.learn_from, experiment.directory)
+    if with_regions and len(known_regions(experiment).regions) < 2:
+        raise InputError(
+            f'learn_from: "regions" needs several regions, and {experiment.path} has '
+            f"{len(known_regions(experiment).regions)}",
+            'Write a line for each: region: "us". Or name a directory of this name: ./regions',
+        )
 
 
 def require_no_rungs(experiment: Experiment) -> None:

@@ -27,6 +27,7 @@ from spearmint.cli.overrides import (
     require_no_rungs,
     require_one_objective,
     require_queue,
+    require_regions,
     search_limits,
     study_limits,
 )
@@ -55,12 +56,12 @@ from spearmint.layout import Layout
 from spearmint.model import Experiment
 from spearmint.resources import Resources
 from spearmint.run_options import RunOptions
-from spearmint.store.earlier import earlier_searches
+from spearmint.store.earlier import earlier_searches, learns_from_regions
 from spearmint.store.feasibility import require_feasible
 from spearmint.store.owner import read_ownership
 from spearmint.store.records import Records
 from spearmint.store.session import Session, run_sessions
-from spearmint.transfer import for_region
+from spearmint.transfer import Neighbours, for_region
 from spearmint.view.dashboard import WebStatus
 from spearmint.view.progress import PlainObserver, make_console, make_observer
 
@@ -93,6 +94,7 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     require_launcher(experiment)
     require_one_objective(chosen, experiment)
     require_no_rungs(experiment)
+    require_regions(experiment)
     if not chosen.cancel:
         require_feasible(experiment)
     _tools(experiment, chosen)
@@ -183,12 +185,14 @@ def _search(
     console = make_console()
     has_begun, reported = False, ""
     earlier = earlier_searches(experiment.learn_from, experiment.directory)
+    with_regions = learns_from_regions(experiment.learn_from, experiment.directory)
     while True:
         try:
             with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
                 for session in sessions:
                     session.study.use(*_tools(experiment, options))
-                    session.study.learn(for_region(earlier, session.experiment.region))
+                    region = session.experiment.region
+                    session.study.learn(for_region(earlier, region), with_regions=with_regions)
                 if not has_begun:
                     greet(console, sessions, options, driver.name)
                 has_begun = True
@@ -244,6 +248,7 @@ def _search_once(
             observer=observer,
             stop=stop,
             budget=budget,
+            neighbours=_neighbours(sessions[0].experiment),
         )
         try:
             figures = controller.run()
@@ -264,6 +269,12 @@ def _search_once(
         )
     if ending is not None and not stop.requested:
         ending.run(lambda text: console.print(text, markup=False, soft_wrap=True))
+
+
+def _neighbours(experiment: Experiment) -> Neighbours | None:
+    """Return what regions that learn from each other know; None if they do not."""
+    with_regions = learns_from_regions(experiment.learn_from, experiment.directory)
+    return Neighbours() if with_regions else None
 
 
 def _left(figures: Iterable[StudyCounts], total: int, *, waits: bool) -> str:

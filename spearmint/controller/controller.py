@@ -19,6 +19,7 @@ from spearmint.drivers import Driver, Job
 from spearmint.errors import CannotStart, DriverUnreachable, QueueFull, SearchFailed
 from spearmint.formatting import format_duration
 from spearmint.requests.inbox import Inbox
+from spearmint.transfer import Neighbours
 
 _REFUSED_S = 10.0  # until the next submission after the queue had no room for one
 _COLLECT_S = 1.0  # minimum interval of polls while free places are filled
@@ -41,6 +42,7 @@ class Controller:
     observer: SearchObserver
     stop: StopRequest = field(default_factory=StopRequest)
     budget: Budget | None = None
+    neighbours: Neighbours | None = None  # of regions that learn from each other
     _started_at: float = field(default_factory=time.monotonic)
     _capacity: Capacity = field(init=False)
     _desk: RequestDesk = field(init=False)
@@ -213,6 +215,7 @@ class Controller:
                 return
             if self.limits.warm_start and not chosen.has_begun:
                 self._warm(chosen)
+            self._tell_neighbours(chosen)
             try:
                 chosen.start_trial(most - self._n_running())
             except QueueFull as error:
@@ -245,6 +248,17 @@ class Controller:
                 f"{study.experiment.region}: warm start with {len(points)} points that were best "
                 f"in {len(finished)} finished regions."
             )
+
+    def _tell_neighbours(self, study: StudyRun) -> None:
+        """Let a region learn from the others as they are now, if it is to."""
+        if self.neighbours is None:
+            return
+        by_region = {other.experiment.region: other for other in self.studies}
+        complete = {region: other.tally.complete for region, other in by_region.items()}
+        found = self.neighbours.of(
+            study.experiment.region, complete, lambda region: by_region[region].study.as_earlier()
+        )
+        study.study.learn_from_regions(found)
 
     def _wants_trial(self, study: StudyRun) -> bool:
         if reason := study.tally.stop_reason():

@@ -14,15 +14,15 @@ from spearmint.config.reader import load_experiment
 from spearmint.controller.orphans import choose_driver
 from spearmint.errors import InputError, NotWritable, reason_of
 from spearmint.layout import Layout
-from spearmint.model import Experiment
+from spearmint.model import Experiment, TrialState
 from spearmint.search.declaration import declare
 from spearmint.search.rungs import require_alone
 from spearmint.search.space import Space
-from spearmint.store.earlier import earlier_searches
+from spearmint.store.earlier import earlier_searches, learns_from_regions
 from spearmint.store.feasibility import require_feasible
 from spearmint.store.lock import ExperimentLock
-from spearmint.store.session import Session, in_region, open_sessions
-from spearmint.transfer import for_region
+from spearmint.store.session import Session, in_region, open_sessions, read_sessions
+from spearmint.transfer import EarlierSearch, Neighbours, for_region
 
 Arguments = str | Mapping[str, object]
 
@@ -61,8 +61,22 @@ class Tools:
         require_alone(experiment.fidelity, {"pruner": pruner})
         (session,) = open_sessions(experiment, self.storage)
         session.study.use(chooser, pruner)
-        session.study.learn(for_region(earlier, experiment.region))
+        with_regions = learns_from_regions(sources, experiment.directory) and bool(
+            experiment.region
+        )
+        session.study.learn(for_region(earlier, experiment.region), with_regions=with_regions)
+        if with_regions:
+            session.study.learn_from_regions(_other_regions(session, self.storage))
         return session
+
+
+def _other_regions(session: Session, storage: str | None) -> list[EarlierSearch]:
+    """Return the other regions as they are now."""
+    every = read_sessions(session.experiment.path, storage)
+    studies = {each.experiment.region: each.study for each in every}
+    complete = {region: study.counts()[TrialState.COMPLETE] for region, study in studies.items()}
+    read = Neighbours().of
+    return read(session.experiment.region, complete, lambda name: studies[name].as_earlier())
 
 
 class OpenSearch:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,9 +17,18 @@ from spearmint.choosers.learning import first_points, n_initial_of, variables_of
 from spearmint.choosers.tree import Tree
 from spearmint.errors import InputError
 from spearmint.gp.space import Space
+from spearmint.model import Experiment, Trial, TrialState
+from spearmint.store.distributions import to_flat
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.strategy import Lesson
-from spearmint.transfer import EarlierSearch, Task, matched, n_seeds
+from spearmint.transfer import (
+    EarlierSearch,
+    EarlierTrial,
+    Task,
+    Variables,
+    matched,
+    n_seeds,
+)
 
 LEARNED = "spearmint:learned"
 """Attribute of a study: the earlier searches whose best points it has tried."""
@@ -27,37 +37,47 @@ _SPARE = 8
 
 
 class Learning:
-    """The method of :class:`spearmint.store.study.Study` that learns from earlier searches."""
+    """The methods of :class:`spearmint.store.study.Study` that learn from other searches."""
 
     lessons: tuple[str, ...] = ()
     """What the study learns, in lines."""
+    experiment: Experiment
     _study: optuna.Study
     _distributions: dict[str, BaseDistribution]
     _tree: Tree | None
+    _earlier: tuple[EarlierSearch, ...] = ()  # that have a model
+    _regions: tuple[EarlierSearch, ...] = ()  # regions that have one
 
     def _set_lessons(self, lessons: Sequence[Lesson]) -> None:
         raise NotImplementedError
 
+    def last(self, state: TrialState, most: int | None = None) -> list[Trial]:
+        """Return the last ``most`` trials in ``state`` by id; all of them if it is None."""
+        raise NotImplementedError
+
     @wraps_storage_errors()
-    def learn(self, earlier: Sequence[EarlierSearch]) -> None:
+    def learn(self, earlier: Sequence[EarlierSearch], *, with_regions: bool = False) -> None:
         """Let the chooser learn from ``earlier``; queue their best points in a new study.
 
         Call ``use`` before this.
 
+        Args:
+            earlier: Earlier searches.
+            with_regions: Whether it also learns from other regions, see ``learn_from_regions``.
+
         Raises:
             InputError: None of them can be used.
         """
-        if not earlier:
+        if not earlier and not with_regions:
             self._note_earlier_runs()
             return
         if len(self._study.directions) > 1:
             raise InputError(
-                "a search with several objectives cannot learn from earlier searches",
+                "a search with several objectives cannot learn from other searches",
                 "Remove learn_from, or all but one objective.",
             )
-        names = self._searched()
-        space = self._tree.space(names) if self._tree else _space(names)
-        found = [(each, matched(each, variables_of(names, space))) for each in earlier]
+        variables = self._variables()
+        found = [(each, matched(each, variables)) for each in earlier]
         usable = [(each, task) for each, task in found if task.is_usable]
         own = [each for each in earlier if each.is_own]
         if not usable and len(own) < len(earlier):
@@ -68,8 +88,7 @@ class Learning:
                 "needed. Name other searches, or none: with --learn-from, and with learn_from in "
                 "config.pb.",
             )
-        sampler = self._study.sampler
-        has_model = isinstance(sampler, Chooser) and sampler.learns
+        has_model = self._has_model
         used = [(each, task) for each, task in usable if has_model or not each.is_own]
         tasks = [task for each, task in used if not each.is_own]
         lines = [
@@ -78,18 +97,70 @@ class Learning:
             else f"does not learn from {t.text}{t.problem}"
             for each, t in found
         ]
-        if isinstance(sampler, Chooser) and has_model:
-            sampler.earlier = [each for each, _ in usable]
+        lines += ["learns from the other regions"] if with_regions and has_model else []
+        if has_model:
+            self._earlier = tuple(each for each, _ in usable)
+            self._teach()
         else:
-            known = sampler.sampler if isinstance(sampler, FeasibleSampler) else sampler
-            name = type(known).__name__
-            tried = "it tries their best points only" if tasks else "it does not learn from them"
-            lines.append(f"{name} has no model of earlier searches: {tried}")
-        self._queue(tasks, names, space)
+            lines.append(self._without_model(tries=bool(tasks)))
+        self._queue(tasks)
         self._set_lessons(
             [Lesson(each.name, len(task.y), has_model=has_model) for each, task in used]
         )
         self.lessons = tuple(lines)
+
+    @property
+    def _has_model(self) -> bool:
+        """Whether the chooser has a model that learns from other searches."""
+        sampler = self._study.sampler
+        return isinstance(sampler, Chooser) and sampler.learns
+
+    def _without_model(self, *, tries: bool) -> str:
+        sampler = self._study.sampler
+        known = sampler.sampler if isinstance(sampler, FeasibleSampler) else sampler
+        what = "it tries their best points only" if tries else "it does not learn from them"
+        return f"{type(known).__name__} has no model of other searches: {what}"
+
+    def _teach(self) -> None:
+        if isinstance(self._study.sampler, Chooser):
+            self._study.sampler.earlier = [*self._earlier, *self._regions]
+
+    def learn_from_regions(self, others: Sequence[EarlierSearch]) -> None:
+        """Let the chooser also learn from the other regions as they are now; no points."""
+        if not self._has_model:
+            return
+        variables = self._variables()
+        usable = tuple(each for each in others if matched(each, variables).is_usable)
+        if usable == self._regions:
+            return
+        self._regions = usable
+        self._teach()
+        known = [(each, matched(each, variables)) for each in (*self._earlier, *usable)]
+        self._set_lessons([Lesson(each.name, len(task.y)) for each, task in known])
+
+    @wraps_storage_errors()
+    def as_earlier(self) -> EarlierSearch:
+        """Return the trials of this region as another region learns from them."""
+        complete = self.last(TrialState.COMPLETE)
+        trials = [
+            EarlierTrial(
+                {name: _plain(value) for name, value in self._flat(trial).items()},
+                trial.value,
+                trial.is_feasible,
+            )
+            for trial in complete
+            if trial.value is not None and math.isfinite(trial.value)
+        ]
+        return EarlierSearch(
+            name=self.experiment.region,
+            maximize=self.experiment.maximize,
+            trials=tuple(trials),
+            n_complete=len(complete),
+            region=self.experiment.region,
+        )
+
+    def _flat(self, trial: Trial) -> dict[str, Any]:
+        return to_flat(self.experiment.variables, trial.params)
 
     def _note_earlier_runs(self) -> None:
         """Say that earlier runs learned from searches that this run was not given."""
@@ -104,11 +175,18 @@ class Learning:
         every = self._distributions
         return {name: every[name] for name in sorted(every) if not every[name].single()}
 
-    def _queue(
-        self, tasks: Sequence[Task], names: Mapping[str, BaseDistribution], space: Space
-    ) -> None:
+    def _space(self) -> Space:
+        names = self._searched()
+        return (
+            self._tree.space(names) if self._tree else Space(tuple(map(dimension, names.values())))
+        )
+
+    def _variables(self) -> Variables:
+        return variables_of(self._searched(), self._space())
+
+    def _queue(self, tasks: Sequence[Task]) -> None:
         """Queue the best points, once, unless the study has begun."""
-        study = self._study
+        study, names, space = self._study, self._searched(), self._space()
         if LEARNED in study.user_attrs:
             return
         if not study.get_trials(deepcopy=False, states=_BEGUN):
@@ -128,5 +206,5 @@ class Learning:
 _BEGUN = tuple(s for s in optuna.trial.TrialState if s is not optuna.trial.TrialState.WAITING)
 
 
-def _space(names: Mapping[str, BaseDistribution]) -> Space:
-    return Space(tuple(map(dimension, names.values())))
+def _plain(value: float | str) -> float | str:
+    return value if isinstance(value, str) else float(value)

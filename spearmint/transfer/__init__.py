@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from spearmint.transfer.earlier import EarlierSearch, EarlierTrial, for_region
     from spearmint.transfer.ensemble import Ensemble
     from spearmint.transfer.match import Task, Variables, matched
+    from spearmint.transfer.neighbours import Neighbours
     from spearmint.transfer.seeds import n_seeds, seed_points
 
 __all__ = [
     "EarlierSearch",
     "EarlierTrial",
     "Ensemble",
+    "Neighbours",
     "Task",
     "Variables",
     "for_region",
@@ -34,6 +36,7 @@ __getattr__ = lazy_names(
         "EarlierSearch": "spearmint.transfer.earlier",
         "EarlierTrial": "spearmint.transfer.earlier",
         "Ensemble": "spearmint.transfer.ensemble",
+        "Neighbours": "spearmint.transfer.neighbours",
         "Task": "spearmint.transfer.match",
         "Variables": "spearmint.transfer.match",
         "for_region": "spearmint.transfer.earlier",

@@ -86,7 +86,7 @@ class WeightedSum:
 
 
 class Ensemble:
-    """The models of earlier searches, for a search of one space.
+    """The models of earlier searches, for one search.
 
     Attributes:
         weights: Weight of each by rank in the last model; empty before the first one.
@@ -94,9 +94,9 @@ class Ensemble:
 
     weights: tuple[float, ...] = ()
 
-    def __init__(self, space: Space, tasks: Sequence[Task]) -> None:
-        """Fit a model to each of ``tasks``, which are usable, once."""
-        self._models = tuple(EarlierModel(space, task) for task in tasks)
+    def __init__(self, models: Sequence[EarlierModel]) -> None:
+        """Set the models, at least one."""
+        self._models = tuple(models)
 
     def fit(
         self,

@@ -34,7 +34,7 @@ def region_lines(studies: list[Study]) -> Iterator[str]:
     useful = [[each for each in lessons if each.weight] for lessons in learned]
     if count := sum(map(bool, learned)):
         yield (
-            f"Learn from earlier searches: {count} regions, {sum(map(bool, useful))} of them with "
+            f"Learn from other searches: {count} regions, {sum(map(bool, useful))} of them with "
             "their models"
         )
     found = [(study.experiment.region, study.elsewhere()) for study in studies]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from spearmint.store.earlier.sources import earlier_searches
+from spearmint.store.earlier.sources import earlier_searches, learns_from_regions
 
-__all__ = ["earlier_searches"]
+__all__ = ["earlier_searches", "learns_from_regions"]

@@ -43,6 +43,8 @@ _UNREADABLE = (
 )
 GENERATIONS = "generations"
 """Name of the directory that stands for the last generation of a search."""
+REGIONS = "regions"
+"""The same for the other regions of a search."""
 _LONGEST_REASON = 200
 _ITSELF = ("it is the directory of this search itself", "Name another directory.")
 
@@ -51,18 +53,29 @@ def earlier_searches(sources: Sequence[str], directory: Path) -> list[EarlierSea
     """Return the earlier searches in all of ``sources``.
 
     Args:
-        sources: Directories or URLs, see ``read_earlier``.
+        sources: Directories or URLs, see ``read_earlier``; "regions" is ignored.
         directory: Directory of the search that learns.
 
     Raises:
         InputError: One of them cannot be read, or there are too many.
     """
+    sources = [source for source in sources if not _are_regions(source, directory)]
     once = {_place(source): source for source in reversed(sources)}
     found = [each for source in reversed(once.values()) for each in read_earlier(source, directory)]
     others = sum(not each.is_own for each in found)
     if others > MOST_SEARCHES:
         raise _too_many(others)
     return found
+
+
+def learns_from_regions(sources: Sequence[str], directory: Path) -> bool:
+    """Return whether the regions of the search in ``directory`` learn from each other."""
+    return any(_are_regions(source, directory) for source in sources)
+
+
+def _are_regions(source: str, directory: Path) -> bool:
+    path = Path(source)
+    return source == REGIONS or (path.name == REGIONS and path.parent == directory)
 
 
 def _place(source: str) -> str:

@@ -75,7 +75,7 @@ def read_search(rows: Rows, study: str, label: str) -> EarlierSearch:
         InputError: It has several objectives, or what is kept of it needs too much memory.
     """
     found = select(_STUDIES.c.study_id).where(_STUDIES.c.study_name == study)
-    study_id = next((row[0] for row in rows.of(found)), None)
+    study_id = int(next((row[0] for row in rows.of(found)), -1))  # deleted: without objectives
     direction = select(_DIRECTIONS.c.direction).where(_DIRECTIONS.c.study_id == study_id)
     directions = [row[0] for row in rows.of(direction.limit(_MOST_NAMED))]
     if len(directions) != 1:

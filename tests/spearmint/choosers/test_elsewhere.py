@@ -365,7 +365,7 @@ def test_other_searches_do_not_look_elsewhere(search: Search, changes: dict[str,
 
 
 def test_a_restart_does_not_know_earlier_searches(search: Search) -> None:
-    earlier = Ensemble(search.past(2).space, ())
+    earlier = Ensemble(())
     past = replace(search.past(search.start + 1), ensemble=earlier)
     assert Restarts(past, 0).current.ensemble is None
 

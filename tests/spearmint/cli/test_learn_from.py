@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from pathlib import Path
@@ -101,7 +102,7 @@ def test_a_method_without_a_model_tries_the_best_points(
 ) -> None:
     done = new.run(f"--learn-from={old.root}", "--max-finished-jobs=2")
     assert done.returncode == 0, done.stderr
-    assert "RandomChooser has no model of earlier searches" in done.stdout
+    assert "RandomChooser has no model of other searches" in done.stdout
 
 
 def test_the_best_points_are_queued_once(old: ExperimentDir, new: ExperimentDir) -> None:
@@ -197,3 +198,40 @@ def test_branches_constraints_and_rungs_learn(old: ExperimentDir, tmp_path: Path
             search.tell(trial, float(params["x"][0]))
         assert commands.spearmint("status", folder).returncode == 0
         assert search.ask().params
+
+
+REGIONS = 'region: "a"\nregion: "b"\nregion: "c"\n'
+
+
+def test_regions_learn_from_each_other(make_experiment: MakeExperiment) -> None:
+    config = OLD + REGIONS + 'learn_from: "regions"\n'
+    experiment = make_experiment(CODE, config)
+    done = experiment.run(*FAST, "--max-finished-jobs=10")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("learns from the other regions") == 1
+    status = experiment.command("status")
+    assert "Learn from other searches: 3 regions, " in status.stdout
+    data = json.loads(experiment.command("status", "--json").stdout)
+    known = {each["region"]: each["learns_from"] for each in data["regions"]}
+    assert [each["search"] for each in known["c"]] == ["a", "b"]
+    assert all(each["weight"] is not None for each in known["c"])
+    assert all(8 <= each["trials"] <= 10 for each in known["a"])
+    with spearmint.Search(experiment.config, region="a") as search:
+        assert search.lessons == ["learns from the other regions"]
+        chooser = search._study._study.sampler
+        assert [each.name for each in chooser.earlier] == ["b", "c"]
+        search.ask()
+    # A run without it says so.
+    experiment.config.write_text(OLD + REGIONS)
+    assert "this run does not" in experiment.run(*FAST, "--max-finished-jobs=10").stdout
+
+
+def test_one_region_cannot_learn_from_others(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment(CODE, OLD)
+    done = experiment.run("--learn-from=regions")
+    assert done.returncode == 2
+    assert "needs several regions" in done.stderr
+    experiment.config.write_text(OLD + REGIONS)
+    done = experiment.run("--learn-from=regions", "--method=RandomChooser", "--max-finished-jobs=1")
+    assert done.returncode == 0, done.stderr
+    assert "RandomChooser has no model of other searches: it does not learn" in done.stdout

@@ -13,6 +13,7 @@ from spearmint.gp.numerics import Array
 from spearmint.gp.settings import Settings
 from spearmint.gp.space import Dimension, Space
 from spearmint.transfer import Ensemble, Task
+from spearmint.transfer.ensemble import EarlierModel
 from spearmint.transfer.weights import weights
 
 SPACE = Space((Dimension(), Dimension(), Dimension(n_choices=2)))
@@ -30,6 +31,10 @@ def some(n: int, seed: int) -> Array:
 def task(y: Array, points: Array, shared: tuple[int, ...] = (0, 1, 2)) -> Task:
     is_feasible: NDArray[np.bool_] = np.ones(len(y), dtype=bool)
     return Task(points, y, is_feasible, np.array(shared), "old")
+
+
+def ensemble(*tasks: Task) -> Ensemble:
+    return Ensemble([EarlierModel(SPACE, each) for each in tasks])
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +73,7 @@ def test_three_trials_or_equal_values_give_no_weight() -> None:
 
 def test_a_misleading_search_changes_nothing(earlier: Array) -> None:
     points, none = some(10, 2), SPACE.centre[None][:0]
-    y, wrong = bowl(points), Ensemble(SPACE, [task(-bowl(earlier), earlier)])
+    y, wrong = bowl(points), ensemble(task(-bowl(earlier), earlier))
     plain, learned = (
         list(
             next_points(
@@ -83,7 +88,7 @@ def test_a_misleading_search_changes_nothing(earlier: Array) -> None:
 def test_the_model_interpolates_and_knows_the_rest_from_the_earlier_search(earlier: Array) -> None:
     points, none = some(6, 2), SPACE.centre[None][:0]
     y = 100.0 * bowl(points) + 7.0
-    model = Ensemble(SPACE, [task(bowl(earlier) * 0.01, earlier)])
+    model = ensemble(task(bowl(earlier) * 0.01, earlier))
     settings = Settings(mcmc_iters=3, burnin=2, noiseless=True, warp=False)
     posterior = model.fit(SPACE, points, y, none, settings, np.random.default_rng(3))
     assert posterior.trend is not None
@@ -102,7 +107,7 @@ def test_the_model_interpolates_and_knows_the_rest_from_the_earlier_search(earli
 def test_gradients_include_the_trend(earlier: Array) -> None:
     points, pending = some(8, 2), some(2, 5)
     tasks = [task(bowl(earlier), earlier), task(bowl(earlier), earlier + 0.05, (1,))]
-    posterior = Ensemble(SPACE, tasks).fit(
+    posterior = ensemble(*tasks).fit(
         SPACE, points, bowl(points) ** 0.5, pending, SETTINGS, np.random.default_rng(3)
     )
     assert posterior.trend is not None
@@ -119,7 +124,7 @@ def test_gradients_include_the_trend(earlier: Array) -> None:
 
 def test_one_more_pending_trial_keeps_the_trend(earlier: Array) -> None:
     points, none = some(8, 2), SPACE.centre[None][:0]
-    posterior = Ensemble(SPACE, [task(bowl(earlier), earlier)]).fit(
+    posterior = ensemble(task(bowl(earlier), earlier)).fit(
         SPACE, points, bowl(points), none, SETTINGS, np.random.default_rng(3)
     )
     at = some(3, 8)
