@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Generator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ settings.register_profile(
 settings.load_profile("tests")
 
 _RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+_POSTGRESQL = Path("/usr/lib/postgresql")
 _NEEDS = {
     "root": lambda: os.geteuid() == 0,
     "celery": lambda: all(map(shutil.which, ("redis-server", "epmd"))) and _RABBITMQ.exists(),
@@ -50,6 +52,9 @@ _NEEDS = {
     "htcondor": lambda: os.geteuid() == 0 and all(map(shutil.which, ("debootstrap", "ip"))),
     "slurm": lambda: os.geteuid() == 0 and all(map(shutil.which, ("debootstrap", "ip", "setpriv"))),
     "gpu": lambda: shutil.which("nvidia-smi") is not None,
+    "postgresql": lambda: (
+        any(_POSTGRESQL.glob("*/bin/initdb")) and find_spec("psycopg") is not None
+    ),
     "mount": lambda: os.geteuid() == 0 and shutil.which("mount") is not None,
 }
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +17,8 @@ import spearmint
 from spearmint.errors import InputError
 from tests import commands
 
-psycopg = pytest.importorskip("psycopg")
-# Optuna leaves its pool of connections to the end of the process, of which psycopg would warn.
-psycopg.Connection.__del__ = lambda self: None
+pytestmark = pytest.mark.postgresql
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-pytestmark = pytest.mark.skipif(not PROGRAMS, reason="needs PostgreSQL")
 ROOT = os.geteuid() == 0
 OWNER: dict[str, str | int] = {"user": "nobody", "group": 65534} if ROOT else {}
 
@@ -27,6 +26,9 @@ OWNER: dict[str, str | int] = {"user": "nobody", "group": 65534} if ROOT else {}
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """Yield the URL of a server that listens at a socket only."""
+    psycopg: Any = importlib.import_module("psycopg")
+    # Optuna leaves its pool of connections to the end of the process, of which psycopg would warn.
+    psycopg.Connection.__del__ = lambda self: None
     with tempfile.TemporaryDirectory(prefix="pg") as place:
         if ROOT:  # PostgreSQL refuses to run as root
             shutil.chown(place, "nobody")
