@@ -20,10 +20,12 @@ class Objective:
     Attributes:
         name: Name of the value in the dict that a trial returns.
         maximize: Whether larger values are better.
+        reference: The worst value that is of use; None to follow the trials.
     """
 
     name: str
     maximize: bool = False
+    reference: float | None = None
 
     def loss(self, value: float) -> float:
         """Return the value, negated if larger ones are better; infinite if it is not finite."""

@@ -59,6 +59,9 @@ class Chooser(BaseSampler):
     guesses: Mapping[str, tuple[float, float]] = MappingProxyType({})
     """The user's guesses, by name: the value, and its spread as a share of the range."""
 
+    references: Sequence[float] = ()
+    """Of several objectives, the worst values of use, negated if maximised; NaN if not given."""
+
     learns = False
     """Whether the model uses ``earlier``."""
 

@@ -49,6 +49,7 @@ class History:
         unvalued: The trials of ``infeasible``, in the same order.
         guesses: The user's guesses, by dimension: their coordinate and spread.
         ensemble: The models of earlier searches; None if there are none.
+        references: Worst losses of use, NaN where not given, shape ``(K,)``; empty without any.
     """
 
     space: Space
@@ -60,6 +61,7 @@ class History:
     unvalued: tuple[FrozenTrial, ...] = ()
     guesses: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     ensemble: Ensemble | None = None
+    references: Sequence[float] = ()
 
     @property
     def y(self) -> Array:

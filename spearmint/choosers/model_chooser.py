@@ -110,6 +110,8 @@ class ModelChooser(Chooser):
         past = self._history(study, trials, space)
         if self.earlier and self.learns:
             past = replace(past, ensemble=ensemble_of(self.earlier, space, past.space))
+        if self.references:
+            past = replace(past, references=self.references)
         if self.guesses:
             past = replace(past, guesses=self._guessed(space, past.space))
         return self._values(past, space, self._points(past, number))

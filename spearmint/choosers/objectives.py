@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # the front itself, a front of a few trials at one end would never grow to the other end.
 _BEYOND = 0.1
 _OTHERS = 0.05
+# A reference of the user that no trial reaches is moved this far beyond the closest trial.
+_CLOSE = 0.1
 # With two objectives, this share of the proposals, chosen at random, has the worst values of all
 # trials as the reference point. They find the ends of the front: on ZDT2 a front of a few trials at
 # one end did not grow without them. With three objectives (DTLZ2) they made the result worse.
@@ -109,8 +111,10 @@ class _Front:
         # The warp of an objective stretches its best values, and so the volume at the ends of the
         # front: with three and more objectives, most proposals went to ends that are poor in all
         # others.
+        # With a reference of the user, the volume is in the values that it is given in.
+        is_warped = is_pair and not len(past.references)
         self._past = past
-        self._settings = settings if is_pair else replace(settings, warp=False)
+        self._settings = settings if is_warped else replace(settings, warp=False)
         self._feasible, self._factor = feasible, factor
         self._points, self._losses = past.points[kept], past.losses[kept]
         self._known = self._points[counts[kept]]
@@ -133,6 +137,7 @@ class _Front:
             best = _front(means)
             wide = len(models) == 2 and rng.random() < _WIDE_SHARE
             reference = means.max(axis=0) if wide else _reference(means, means[best])
+            reference = self._given(reference, means[best])
             inside = means[best][(means[best] <= reference).all(axis=1)]
             few = tuple(gp.thinned(_ROUGH) for gp in models)
             directions = random_directions(len(models), rng)
@@ -169,6 +174,20 @@ class _Front:
                 models = [_believed(model, point) for model in models]
             self._models = tuple(models)
         return self._models
+
+    def _given(self, reference: Array, best: Array) -> Array:
+        """Return ``reference`` with the user's values, in the units of the models.
+
+        While no point of the front reaches them, they are moved to the one that is closest to.
+        """
+        if not len(self._past.references):
+            return reference
+        std = self._losses.std(axis=0)
+        units = np.where(std > 0.0, std, 1.0)
+        given = (np.array(self._past.references) - self._losses.mean(axis=0)) / units
+        wanted = np.where(np.isnan(given), reference, given)
+        missing = float((best - wanted).max(axis=1).min())
+        return wanted + missing + _CLOSE if missing >= 0.0 else wanted
 
     def _likely(self) -> Array:
         """Return the running points that are probably feasible."""

@@ -24,21 +24,21 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!spearmint/config/experiment.proto\x12\x12starmint.spearmint\"L\n\tParameter\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\x0f\n\x07int_val\x18\x02 \x03(\x03\x12\x0f\n\x07str_val\x18\x03 \x03(\t\x12\x0f\n\x07\x64\x62l_val\x18\x04 \x03(\x01\"\x9e\x08\n\nExperiment\x12.\n\x08language\x18\x01 \x02(\x0e\x32\x1c.starmint.spearmint.Language\x12\x0c\n\x04name\x18\x02 \x02(\t\x12>\n\x08variable\x18\x03 \x03(\x0b\x32,.starmint.spearmint.Experiment.ParameterSpec\x12\x30\n\tdirection\x18\x64 \x01(\x0e\x32\x1d.starmint.spearmint.Direction\x12<\n\nseed_point\x18\x65 \x03(\x0b\x32(.starmint.spearmint.Experiment.SeedPoint\x12;\n\tresources\x18l \x01(\x0b\x32(.starmint.spearmint.Experiment.Resources\x12>\n\nconstraint\x18\xc8\x01 \x03(\x0b\x32).starmint.spearmint.Experiment.Constraint\x12<\n\tobjective\x18\xc9\x01 \x03(\x0b\x32(.starmint.spearmint.Experiment.Objective\x12:\n\x08\x66idelity\x18\xca\x01 \x01(\x0b\x32\'.starmint.spearmint.Experiment.Fidelity\x12\x10\n\x07require\x18\xcb\x01 \x03(\t\x1a\xff\x01\n\rParameterSpec\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\x0f\n\x04size\x18\x02 \x01(\r:\x01\x31\x12?\n\x04type\x18\x03 \x02(\x0e\x32\x31.starmint.spearmint.Experiment.ParameterSpec.Type\x12\x0f\n\x07options\x18\x04 \x03(\t\x12\x0b\n\x03min\x18\x05 \x01(\x01\x12\x0b\n\x03max\x18\x06 \x01(\x01\x12\x0b\n\x03log\x18\x64 \x01(\x08\x12\x0c\n\x04when\x18\x65 \x03(\t\x12\r\n\x05guess\x18\x66 \x01(\x01\x12\x13\n\x06spread\x18g \x01(\x01:\x03\x30.2\"$\n\x04Type\x12\x07\n\x03INT\x10\x01\x12\t\n\x05\x46LOAT\x10\x02\x12\x08\n\x04\x45NUM\x10\x03\x1a\x39\n\tSeedPoint\x12,\n\x05param\x18\x01 \x03(\x0b\x32\x1d.starmint.spearmint.Parameter\x1a\x0b\n\tResources\x1a\x34\n\nConstraint\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03min\x18\x02 \x01(\x01\x12\x0b\n\x03max\x18\x03 \x01(\x01\x1aK\n\tObjective\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x30\n\tdirection\x18\x02 \x01(\x0e\x32\x1d.starmint.spearmint.Direction\x1aL\n\x08\x46idelity\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03min\x18\x02 \x01(\r\x12\x0b\n\x03max\x18\x03 \x01(\r\x12\x18\n\x10reduction_factor\x18\x04 \x01(\r*A\n\x08Language\x12\n\n\x06MATLAB\x10\x01\x12\n\n\x06PYTHON\x10\x02\x12\t\n\x05SHELL\x10\x03\x12\x07\n\x03MCR\x10\x04\x12\t\n\x05TORCH\x10\x05*\'\n\tDirection\x12\x0c\n\x08MINIMIZE\x10\x01\x12\x0c\n\x08MAXIMIZE\x10\x02')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!spearmint/config/experiment.proto\x12\x12starmint.spearmint\"L\n\tParameter\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\x0f\n\x07int_val\x18\x02 \x03(\x03\x12\x0f\n\x07str_val\x18\x03 \x03(\t\x12\x0f\n\x07\x64\x62l_val\x18\x04 \x03(\x01\"\xb1\x08\n\nExperiment\x12.\n\x08language\x18\x01 \x02(\x0e\x32\x1c.starmint.spearmint.Language\x12\x0c\n\x04name\x18\x02 \x02(\t\x12>\n\x08variable\x18\x03 \x03(\x0b\x32,.starmint.spearmint.Experiment.ParameterSpec\x12\x30\n\tdirection\x18\x64 \x01(\x0e\x32\x1d.starmint.spearmint.Direction\x12<\n\nseed_point\x18\x65 \x03(\x0b\x32(.starmint.spearmint.Experiment.SeedPoint\x12;\n\tresources\x18l \x01(\x0b\x32(.starmint.spearmint.Experiment.Resources\x12>\n\nconstraint\x18\xc8\x01 \x03(\x0b\x32).starmint.spearmint.Experiment.Constraint\x12<\n\tobjective\x18\xc9\x01 \x03(\x0b\x32(.starmint.spearmint.Experiment.Objective\x12:\n\x08\x66idelity\x18\xca\x01 \x01(\x0b\x32\'.starmint.spearmint.Experiment.Fidelity\x12\x10\n\x07require\x18\xcb\x01 \x03(\t\x1a\xff\x01\n\rParameterSpec\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\x0f\n\x04size\x18\x02 \x01(\r:\x01\x31\x12?\n\x04type\x18\x03 \x02(\x0e\x32\x31.starmint.spearmint.Experiment.ParameterSpec.Type\x12\x0f\n\x07options\x18\x04 \x03(\t\x12\x0b\n\x03min\x18\x05 \x01(\x01\x12\x0b\n\x03max\x18\x06 \x01(\x01\x12\x0b\n\x03log\x18\x64 \x01(\x08\x12\x0c\n\x04when\x18\x65 \x03(\t\x12\r\n\x05guess\x18\x66 \x01(\x01\x12\x13\n\x06spread\x18g \x01(\x01:\x03\x30.2\"$\n\x04Type\x12\x07\n\x03INT\x10\x01\x12\t\n\x05\x46LOAT\x10\x02\x12\x08\n\x04\x45NUM\x10\x03\x1a\x39\n\tSeedPoint\x12,\n\x05param\x18\x01 \x03(\x0b\x32\x1d.starmint.spearmint.Parameter\x1a\x0b\n\tResources\x1a\x34\n\nConstraint\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03min\x18\x02 \x01(\x01\x12\x0b\n\x03max\x18\x03 \x01(\x01\x1a^\n\tObjective\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x30\n\tdirection\x18\x02 \x01(\x0e\x32\x1d.starmint.spearmint.Direction\x12\x11\n\treference\x18\x03 \x01(\x01\x1aL\n\x08\x46idelity\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03min\x18\x02 \x01(\r\x12\x0b\n\x03max\x18\x03 \x01(\r\x12\x18\n\x10reduction_factor\x18\x04 \x01(\r*A\n\x08Language\x12\n\n\x06MATLAB\x10\x01\x12\n\n\x06PYTHON\x10\x02\x12\t\n\x05SHELL\x10\x03\x12\x07\n\x03MCR\x10\x04\x12\t\n\x05TORCH\x10\x05*\'\n\tDirection\x12\x0c\n\x08MINIMIZE\x10\x01\x12\x0c\n\x08MAXIMIZE\x10\x02')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'spearmint.config.experiment_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LANGUAGE']._serialized_start=1192
-  _globals['_LANGUAGE']._serialized_end=1257
-  _globals['_DIRECTION']._serialized_start=1259
-  _globals['_DIRECTION']._serialized_end=1298
+  _globals['_LANGUAGE']._serialized_start=1211
+  _globals['_LANGUAGE']._serialized_end=1276
+  _globals['_DIRECTION']._serialized_start=1278
+  _globals['_DIRECTION']._serialized_end=1317
   _globals['_PARAMETER']._serialized_start=57
   _globals['_PARAMETER']._serialized_end=133
   _globals['_EXPERIMENT']._serialized_start=136
-  _globals['_EXPERIMENT']._serialized_end=1190
+  _globals['_EXPERIMENT']._serialized_end=1209
   _globals['_EXPERIMENT_PARAMETERSPEC']._serialized_start=654
   _globals['_EXPERIMENT_PARAMETERSPEC']._serialized_end=909
   _globals['_EXPERIMENT_PARAMETERSPEC_TYPE']._serialized_start=873
@@ -50,7 +50,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXPERIMENT_CONSTRAINT']._serialized_start=983
   _globals['_EXPERIMENT_CONSTRAINT']._serialized_end=1035
   _globals['_EXPERIMENT_OBJECTIVE']._serialized_start=1037
-  _globals['_EXPERIMENT_OBJECTIVE']._serialized_end=1112
-  _globals['_EXPERIMENT_FIDELITY']._serialized_start=1114
-  _globals['_EXPERIMENT_FIDELITY']._serialized_end=1190
+  _globals['_EXPERIMENT_OBJECTIVE']._serialized_end=1131
+  _globals['_EXPERIMENT_FIDELITY']._serialized_start=1133
+  _globals['_EXPERIMENT_FIDELITY']._serialized_end=1209
 # @@protoc_insertion_point(module_scope)

@@ -90,12 +90,14 @@ class Experiment(_message.Message):
         max: float
         def __init__(self, name: _Optional[str] = ..., min: _Optional[float] = ..., max: _Optional[float] = ...) -> None: ...
     class Objective(_message.Message):
-        __slots__ = ("name", "direction")
+        __slots__ = ("name", "direction", "reference")
         NAME_FIELD_NUMBER: _ClassVar[int]
         DIRECTION_FIELD_NUMBER: _ClassVar[int]
+        REFERENCE_FIELD_NUMBER: _ClassVar[int]
         name: str
         direction: Direction
-        def __init__(self, name: _Optional[str] = ..., direction: _Optional[_Union[Direction, str]] = ...) -> None: ...
+        reference: float
+        def __init__(self, name: _Optional[str] = ..., direction: _Optional[_Union[Direction, str]] = ..., reference: _Optional[float] = ...) -> None: ...
     class Fidelity(_message.Message):
         __slots__ = ("name", "min", "max", "reduction_factor")
         NAME_FIELD_NUMBER: _ClassVar[int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from spearmint.config import experiment_pb2 as pb
@@ -29,8 +30,21 @@ def read_objectives(document: Document, variables: Iterable[Variable]) -> tuple[
         if problem := objective_problem(block.name, taken):
             fix = "Give each value of a trial a different name."
             raise document.error(f"objective {problem}", fix, *at, "name", 0)
+        if not math.isfinite(block.reference):
+            fix = f"Write the worst value of {block.name} that is of use, or leave it out."
+            raise document.error("reference is not a finite number", fix, *at, "reference", 0)
         taken.add(block.name)
-        found.append(Objective(name=block.name, maximize=block.direction == pb.MAXIMIZE))
+        found.append(
+            Objective(
+                name=block.name,
+                maximize=block.direction == pb.MAXIMIZE,
+                reference=block.reference if block.HasField("reference") else None,
+            )
+        )
+    if len(found) == 1 and found[0].reference is not None:
+        fix = "Remove it: the best value of one objective does not depend on it."
+        what = "reference needs several objectives"
+        raise document.error(what, fix, "objective", 0, "reference", 0)
     if found and document.message.HasField("direction"):
         fix = "Write the direction into each block: objective { ... direction: MAXIMIZE }"
         raise document.error("direction and objective exclude each other", fix, "direction", 0)

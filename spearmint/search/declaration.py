@@ -89,7 +89,9 @@ def _message(name: str, space: Space, maximize: bool) -> pb.Experiment:
         message.direction = pb.MAXIMIZE if maximize else pb.MINIMIZE
     for objective in space.objectives:
         larger = pb.MAXIMIZE if objective.maximize else pb.MINIMIZE
-        message.objective.add(name=objective.name, direction=larger)
+        block = message.objective.add(name=objective.name, direction=larger)
+        if objective.reference is not None:
+            block.reference = objective.reference
     for variable in space.variables:
         added = message.variable.add(name=variable.name)
         added.type = _TYPES[variable.kind]
@@ -108,11 +110,11 @@ def _message(name: str, space: Space, maximize: bool) -> pb.Experiment:
         message.fidelity.reduction_factor = space.fidelity.reduction
     message.require.extend(texts_of(space.linear))
     for constraint in space.constraints:
-        block = message.constraint.add(name=constraint.name)
+        limits = message.constraint.add(name=constraint.name)
         if math.isfinite(constraint.low):
-            block.min = constraint.low
+            limits.min = constraint.low
         if math.isfinite(constraint.high):
-            block.max = constraint.high
+            limits.max = constraint.high
     return message
 
 
@@ -142,7 +144,8 @@ def _differences(stored: Mapping[str, str], space: Space, maximize: bool) -> lis
 def _changeable(space: Space | Experiment) -> tuple[object, ...]:
     """Return the parts that can change during a search."""
     guesses = [(variable.guess, variable.spread) for variable in space.variables]
-    return guesses, texts_of(space.linear)
+    references = [objective.reference for objective in space.objectives]
+    return guesses, references, texts_of(space.linear)
 
 
 def _lines(space: Space | Experiment) -> dict[str, str]:

@@ -34,28 +34,37 @@ def read_constraints(
 
 
 def read_objectives(
-    given: Mapping[str, str] | None, variables: Iterable[Variable]
+    given: Mapping[str, Any] | None, variables: Iterable[Variable]
 ) -> tuple[Objective, ...]:
     """Return the objectives that a dict of directions describes; empty for None.
+
+    A direction can be a pair: the direction, and the reference.
 
     Raises:
         InputError: A direction is unknown, or a name is that of a variable or another value.
     """
-    form = 'Write, for example: objectives={"error": "minimize", "speed": "maximize"}'
+    form = 'Write, for example: objectives={"error": ("minimize", 0.5), "speed": "maximize"}'
     if given is not None and (not isinstance(given, Mapping) or not given):
         raise InputError(f"invalid objectives {given!r}", form)
     taken = {variable.name for variable in variables}
-    for name, direction in (given or {}).items():
+    found = []
+    for name, value in (given or {}).items():
+        direction, reference = (
+            value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+        )
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"invalid name of an objective: {name!r}", form)
         if problem := objective_problem(name, taken):
             raise InputError(f"objective {problem}", "Give each value of a trial its own name.")
         if direction not in ("minimize", "maximize"):
             raise InputError(f"objective {name!r} has the direction {direction!r}", form)
-    return tuple(
-        Objective(name=name, maximize=direction == "maximize")
-        for name, direction in (given or {}).items()
-    )
+        if reference is not None and not (_is_limit(reference) and math.isfinite(reference)):
+            raise InputError(f"objective {name!r} has the reference {reference!r}", form)
+        if reference is not None and len(given or ()) == 1:
+            raise InputError(f"the reference of {name!r} needs several objectives", "Remove it.")
+        worst = None if reference is None else float(reference)
+        found.append(Objective(name=name, maximize=direction == "maximize", reference=worst))
+    return tuple(found)
 
 
 def _read(name: Any, form: Any, taken: Iterable[str]) -> Constraint:

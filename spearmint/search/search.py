@@ -39,8 +39,9 @@ class Search(AskTell):
         seed: Random seed of the chooser.
         storage: URL of an Optuna storage. Default: that of earlier runs, or SQLite.
         region: The region, if config.pb has any.
-        objectives: Several objectives, for a space: ``minimize`` or ``maximize`` by name. The
-            function then returns a dict with these names, and :attr:`front` has the best trials.
+        objectives: Several objectives, for a space: ``minimize`` or ``maximize`` by name, or a
+            pair of this and the worst value of use, such as ``("maximize", 500)``. The function
+            then returns a dict with these names, and :attr:`front` has the best trials.
         constraints: Limits of other values of a trial, for a space: ``(low, high)`` by name, with
             None for no limit. The function then returns a dict with these names and the objective,
             whose name is ``objective`` unless there are ``objectives``.
@@ -74,7 +75,7 @@ class Search(AskTell):
         *,
         directory: str | Path | None = None,
         direction: str | None = None,
-        objectives: Mapping[str, str] | None = None,
+        objectives: Mapping[str, str | tuple[str, float]] | None = None,
         constraints: Mapping[str, Any] | None = None,
         require: str | Sequence[str] | None = None,
         fidelity: int | Mapping[str, Any] | None = None,

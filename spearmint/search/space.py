@@ -60,7 +60,7 @@ class Space:
 def read_space(
     space: Mapping[str, Any],
     constraints: Mapping[str, Any] | None = None,
-    objectives: Mapping[str, str] | None = None,
+    objectives: Mapping[str, str | tuple[str, float]] | None = None,
     require: str | Sequence[str] | None = None,
     fidelity: int | Mapping[str, Any] | None = None,
 ) -> Space:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from spearmint.conditions import active_variables, holds, parents_first, require
 from spearmint.config.variables import as_typed
 from spearmint.linear import LinearConstraint
 from spearmint.model import Kind, Params, Variable
+from spearmint.outputs import Objective
 
 Distributions = dict[str, BaseDistribution]
 
@@ -50,6 +52,14 @@ def guesses_of(variables: Iterable[Variable]) -> dict[str, tuple[float, float]]:
         if variable.guess is not None
         for key in variable.elements()
     }
+
+
+def references_of(objectives: Iterable[Objective]) -> tuple[float, ...]:
+    """Return the losses of the references, NaN where there is none; empty if none is given."""
+    found = tuple(
+        math.nan if each.reference is None else each.loss(each.reference) for each in objectives
+    )
+    return () if all(map(math.isnan, found)) else found
 
 
 def guessed_points(variables: Sequence[Variable]) -> list[dict[str, Any]]:

@@ -26,7 +26,13 @@ from spearmint.conditions import parents_first
 from spearmint.model import Experiment, Params, Result, Trial, TrialState
 from spearmint.store.annotations import Annotations
 from spearmint.store.asking import Asking
-from spearmint.store.distributions import distributions, guesses_of, to_flat, tree_of
+from spearmint.store.distributions import (
+    distributions,
+    guesses_of,
+    references_of,
+    to_flat,
+    tree_of,
+)
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.frozen_trials import (
     LOST,
@@ -72,6 +78,7 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
         if isinstance(sampler, Chooser):
             sampler.tree = self._tree
             sampler.guesses = guesses_of(self.experiment.variables)
+            sampler.references = references_of(self.experiment.objectives)
         elif self._tree is not None and self._tree.linear:
             sampler = FeasibleSampler(sampler, self._tree)
         self._study.sampler = sampler

@@ -69,6 +69,38 @@ def test_the_volume_of_three_and_more_objectives_is_that_of_their_values(
     assert warped == [count == 2] * count
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_trials_are_where_all_objectives_are_better_than_the_reference(count: int) -> None:
+    """0.4 in both: x0 from 0.37 to 0.63. Without a reference, half of the late ones are outside."""
+
+    def late(references: tuple[float, ...]) -> list[float]:
+        chooser = GPEIOptChooser(seed=0, mcmc_iters=3)
+        chooser.references = references
+        study = study_of(chooser, count)
+        for _ in range(18):
+            trial = study.ask(X)
+            study.tell(trial, (*two(trial.params), 1.0)[:count])
+        return [trial.params["x0"] for trial in study.trials[-8:]]
+
+    inside = [
+        sum(0.33 < x < 0.67 for x in late(each)) for each in ((), (0.4, 0.4, math.nan)[:count])
+    ]
+    assert inside[0] <= 5
+    assert inside[1] >= 7
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_reference_that_nothing_reaches_is_approached(count: int) -> None:
+    chooser = GPEIOptChooser(seed=0, mcmc_iters=2)
+    chooser.references = (-1.0, -1.0, *[math.nan] * (count - 2))
+    study = study_of(chooser, count)
+    for _ in range(12):
+        trial = study.ask(X)
+        study.tell(trial, (*two(trial.params), 1.0, 2.0)[:count])
+    assert all(0.0 <= trial.params["x0"] <= 1.0 for trial in study.trials)
+    assert np.median([abs(trial.params["x1"] - 0.3) for trial in study.trials[-5:]]) < 0.2
+
+
 def test_maximising_is_minimising_the_negative() -> None:
     def proposals(directions: list[str], sign: float) -> list[dict[str, float]]:
         study = optuna.create_study(sampler=GPEIOptChooser(seed=3), directions=directions)

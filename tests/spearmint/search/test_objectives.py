@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,21 @@ def test_a_function_returns_its_objectives(tmp_path: Path) -> None:
             search.maximize(measured, trials=9)
     with pytest.raises(StudyMismatch, match="speed"):
         spearmint.Search(SPACE, directory=tmp_path, objectives={**GOALS, "speed": "minimize"})
+
+
+def test_a_reference_can_be_given_and_changed(tmp_path: Path) -> None:
+    for worst in (0.5, 0.25):
+        goals = {"error": "minimize", "speed": ("maximize", worst)}
+        with spearmint.Search(SPACE, directory=tmp_path, objectives=goals) as search:
+            search.tell(search.ask(), {"error": 1.0, "speed": worst})
+            chooser = search._study._study.sampler
+            assert chooser.references[1] == -worst
+    assert f"reference: {worst}" in (tmp_path / "config.pb").read_text()
+    for wrong in (("maximize", math.inf), ("maximize", "fast"), ("up", 1.0)):
+        with pytest.raises(InputError, match="'speed' has the"):
+            spearmint.Search(SPACE, directory=tmp_path, objectives={**GOALS, "speed": wrong})
+    with pytest.raises(InputError, match="needs several"):
+        spearmint.Search(SPACE, directory=tmp_path, objectives={"speed": ("maximize", 1)})
 
 
 def test_one_named_objective_is_the_value(tmp_path: Path) -> None:
