@@ -190,8 +190,16 @@ def _native(distribution: BaseDistribution, u: float) -> Any:
     return round(value) if isinstance(distribution, IntDistribution) else min(value, high)
 
 
+def _with_reference(seed: int, problem: Problem) -> OptunaSearch:
+    """Return our search with the reference point of the problem, which BoTorch has, too."""
+    chooser = GPEIOptChooser(seed=seed)
+    chooser.references = problem.reference
+    return OptunaSearch(chooser, problem)
+
+
 METHODS: dict[str, Callable[[int, Problem], Any]] = {
     "GPEIOptChooser": lambda s, p: OptunaSearch(GPEIOptChooser(seed=s), p),
+    "GPEIOptChooser-reference": _with_reference,
     "NSGAIISampler": lambda s, p: OptunaSearch(NSGAIISampler(seed=s, population_size=10), p),
     "TPESampler": lambda s, p: OptunaSearch(TPESampler(seed=s), p),
     "RandomSampler": lambda s, p: OptunaSearch(RandomSampler(seed=s), p),
