@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -34,6 +35,8 @@ LEARNED = "spearmint:learned"
 """Attribute of a study: the earlier searches whose best points it has tried."""
 # This many times as many points, because some violate the linear constraints.
 _SPARE = 8
+# Maximum number of trials of a region that others learn from.
+_MOST_READ = 1200
 
 
 class Learning:
@@ -51,8 +54,16 @@ class Learning:
     def _set_lessons(self, lessons: Sequence[Lesson]) -> None:
         raise NotImplementedError
 
-    def last(self, state: TrialState, most: int | None = None) -> list[Trial]:
-        """Return the last ``most`` trials in ``state`` by id; all of them if it is None."""
+    def states(self) -> dict[int, TrialState]:
+        """Return the state of each trial by its id, sorted."""
+        raise NotImplementedError
+
+    def some(self, ids: Sequence[int]) -> list[Trial]:
+        """Return the trials with these ids, by id."""
+        raise NotImplementedError
+
+    def best(self, most: int | None = 1, *, feasible: bool = True) -> list[Trial]:
+        """Return at most ``most`` complete trials, best first."""
         raise NotImplementedError
 
     @wraps_storage_errors()
@@ -140,15 +151,18 @@ class Learning:
 
     @wraps_storage_errors()
     def as_earlier(self) -> EarlierSearch:
-        """Return the trials of this region as another region learns from them."""
-        complete = self.last(TrialState.COMPLETE)
+        """Return this region as another region learns from it: of many trials, the best and others.
+
+        Which others is drawn at random, by the number of trials.
+        """
+        complete = [i for i, state in self.states().items() if state is TrialState.COMPLETE]
         trials = [
             EarlierTrial(
                 {name: _plain(value) for name, value in self._flat(trial).items()},
                 trial.value,
                 trial.is_feasible,
             )
-            for trial in complete
+            for trial in self.some(self._selected(complete))
             if trial.value is not None and math.isfinite(trial.value)
         ]
         return EarlierSearch(
@@ -158,6 +172,13 @@ class Learning:
             n_complete=len(complete),
             region=self.experiment.region,
         )
+
+    def _selected(self, ids: Sequence[int]) -> list[int]:
+        if len(ids) <= _MOST_READ:
+            return list(ids)
+        best = {trial.id for trial in self.best(_MOST_READ // 3, feasible=False)}
+        others = [i for i in ids if i not in best]
+        return [*best, *random.Random(len(ids)).sample(others, _MOST_READ - len(best))]  # noqa: S311
 
     def _flat(self, trial: Trial) -> dict[str, Any]:
         return to_flat(self.experiment.variables, trial.params)

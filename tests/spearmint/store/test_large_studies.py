@@ -22,6 +22,7 @@ from spearmint.layout import Layout
 from spearmint.model import Result, TrialState
 from spearmint.requests.applying import apply
 from spearmint.requests.inbox import Action, Inbox, Request
+from spearmint.store import learning
 from spearmint.store.distributions import to_flat
 from spearmint.store.opening import read_studies
 from spearmint.store.sql import lookups
@@ -205,6 +206,24 @@ def test_points_and_states_are_looked_up_without_reading_all_trials(
     assert fresh.states() == {trial.id: trial.state for trial in seen}
     assert fresh.some([7, 3, 99]) == [seen[2], seen[6]]
     assert fresh.fixed_points() == [{"act": "relu"}, point(0.75)]
+
+
+def test_of_a_large_region_the_best_and_some_others_are_read(
+    study: Study, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(study)
+    whole = study.as_earlier()
+    complete = [t for t in study.trials() if t.state is TrialState.COMPLETE]
+    assert [t.value for t in whole.trials] == [t.value for t in complete if t.value != math.inf]
+    assert whole.n_complete == len(complete)
+    monkeypatch.setattr(learning, "_MOST_READ", 12)
+    fresh = opened(tmp_path, url)
+    with never_reading_all(monkeypatch):
+        some = fresh.as_earlier()
+    assert some.n_complete == len(complete)
+    assert 11 <= len(some.trials) <= 12
+    best = sorted(t.value for t in whole.trials)[:4]
+    assert set(best) <= {t.value for t in some.trials}
 
 
 def test_requests_do_not_read_all_trials(
