@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spearmint.transfer.ensemble import EarlierModel, Ensemble
 
 _FEWEST, _MOST = 3, 32
-_MOST_MODELS = 256  # in memory
+_MOST_MODELS = 64  # in memory, of about a MiB each
 
 
 def variables_of(names: Mapping[str, BaseDistribution], space: Space) -> Variables:

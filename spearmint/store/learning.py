@@ -136,6 +136,7 @@ class Learning:
         if isinstance(self._study.sampler, Chooser):
             self._study.sampler.earlier = [*self._earlier, *self._regions]
 
+    @wraps_storage_errors()
     def learn_from_regions(self, others: Sequence[EarlierSearch]) -> None:
         """Let the chooser also learn from the other regions as they are now; no points."""
         if not self._has_model:
