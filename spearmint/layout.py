@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 PROCESSES = "processes"
-"""Key of trial.json: number of processes that torchrun starts; absent for one process."""
+"""Key of trial.json: processes that torchrun starts on a host; absent for one process."""
+
+NODES = "nodes"
+"""Key of trial.json: number of hosts, each with that many processes; absent for one host."""
 
 STEPS = "steps"
 """Key of trial.json: steps before and after this part of the trial; absent without rungs."""

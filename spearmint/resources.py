@@ -177,6 +177,17 @@ class Resources:
         "brings results, output and files back; no expects that they share it; auto finds out.",
         submit={"HTCONDOR": (), "CELERY": ()},
     )
+    nodes: int = setting(
+        1,
+        INTEGER,
+        "--nodes",
+        key=Key(number=17),
+        metavar="N",
+        minimum=1,
+        help="With --launcher=torchrun, run each trial on this many hosts, each with --gpus and "
+        "--slots. With Grid Engine, --pe names a parallel environment.",
+        submit={"SLURM": (), "SGE": ()},
+    )
 
 
 def submit_arguments(resources: Resources, driver: str) -> tuple[str, ...]:

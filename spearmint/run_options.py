@@ -144,8 +144,9 @@ class RunOptions:
         "--launcher",
         metavar="torchrun",
         key=Key(number=109),
-        help="Run each trial in several processes on one host, one for each of its GPUs, that "
-        "PyTorch's torchrun starts. Each process calls main; rank 0 returns the result.",
+        help="Run each trial in several processes, one for each of its GPUs, that PyTorch's "
+        "torchrun starts. Each process calls main; rank 0 returns the result. --nodes: on several "
+        "hosts.",
         absent="one process",
     )
     processes: int | None = _trial(
@@ -156,8 +157,8 @@ class RunOptions:
         minimum=1,
         needs="launcher",
         key=Key(number=110),
-        help="With --launcher, start this many processes for each trial.",
-        absent="the GPUs of a trial",
+        help="With --launcher, start this many processes for each trial, on each of its hosts.",
+        absent="the GPUs of a trial on a host",
     )
     retry_broken: bool = _trial(
         False,

@@ -74,7 +74,7 @@ def require_needs(options: RunOptions, experiment: Experiment) -> None:
 
 
 def require_launcher(experiment: Experiment) -> None:
-    """Check that a launcher starts Python code, and that a number of processes has a launcher.
+    """Check that a launcher starts Python code, and that several processes have a launcher.
 
     Raises:
         InputError: This is not so, on the command line or in config.pb.
@@ -89,6 +89,24 @@ def require_launcher(experiment: Experiment) -> None:
         raise InputError(
             f"{experiment.path} has processes and no launcher",
             'Add a line: launcher: "torchrun"',
+        )
+    if (nodes := experiment.resources.nodes) > 1 and not experiment.launcher:
+        raise InputError(
+            f"trials on several hosts (nodes: {nodes}) need a launcher",
+            'Add --launcher=torchrun, or a line to config.pb: launcher: "torchrun"',
+        )
+
+
+def require_one_host(experiment: Experiment, driver: str) -> None:
+    """Check that a driver without a queue has trials on one host only.
+
+    Raises:
+        InputError: The trials have several.
+    """
+    if (nodes := experiment.resources.nodes) > 1:
+        raise InputError(
+            f"driver {driver} cannot run a trial on several hosts (nodes: {nodes})",
+            "Use --driver=SLURM or --driver=SGE, or nodes: 1.",
         )
 
 

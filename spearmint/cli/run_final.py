@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from spearmint.cli.overrides import override_resources, require_launcher
+from spearmint.cli.overrides import override_resources, require_launcher, require_one_host
 from spearmint.cli.setting_options import given_options
 from spearmint.config.reader import load_experiment
 from spearmint.config.regions import pick_region
@@ -61,6 +61,8 @@ def run_final(
     require_wrapper(experiment)
     require_syntax(experiment)
     used = _driver(experiment, driver)
+    if not used.detaches:
+        require_one_host(experiment, used.name)
     name = pick_region(experiment.regions, region) if region is not None else None
     with run_sessions(experiment, storage, driver=used.name) as sessions:
         chosen = [s for s in sessions if name is None or s.experiment.region == name]

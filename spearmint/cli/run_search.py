@@ -25,6 +25,7 @@ from spearmint.cli.overrides import (
     require_launcher,
     require_needs,
     require_no_rungs,
+    require_one_host,
     require_one_objective,
     require_queue,
     require_regions,
@@ -108,6 +109,7 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     driver = _driver(experiment, chosen)
     if not driver.detaches:
         require_queue(chosen, needed)
+        require_one_host(experiment, driver.name)
         if not (chosen.dry_run or chosen.cancel):
             require_octave(experiment)
     preview = driver.preview(_example(experiment))  # raises if the queue cannot run the job

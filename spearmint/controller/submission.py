@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spearmint.drivers import JobRequest
-from spearmint.layout import PROCESSES, STEPS, Layout, TrialFolder, write_json
+from spearmint.layout import NODES, PROCESSES, STEPS, Layout, TrialFolder, write_json
 from spearmint.model import Experiment, Trial
 from spearmint.store.study import Study
 from spearmint.trial.languages import to_entries, wrappers
@@ -40,6 +40,7 @@ def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: st
         spec[STEPS] = experiment.fidelity.steps(len(trial.rungs))
     if experiment.processes_of_trial is not None:
         spec[PROCESSES] = experiment.processes_of_trial
+        spec |= {NODES: experiment.resources.nodes} if experiment.resources.nodes > 1 else {}
     write_json(folder.spec, spec)
     return folder
 

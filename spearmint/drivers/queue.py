@@ -262,7 +262,11 @@ class Dialect:
 
 def room_for(hosts: Sequence[QueueHost], need: Resources) -> int:
     """Return how many trials ``hosts`` can run at the same time."""
-    return sum(min(host.slots // need.slots, _by_gpus(host, need.gpus)) for host in hosts)
+    rooms = [min(host.slots // need.slots, _by_gpus(host, need.gpus)) for host in hosts]
+    trials = sum(rooms) // need.nodes
+    while trials and sum(min(room, trials) for room in rooms) < trials * need.nodes:
+        trials -= 1  # each trial has different hosts
+    return trials
 
 
 def _by_gpus(host: QueueHost, wanted: float) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from spearmint.drivers import Driver, Job, JobRequest, JobState
 from spearmint.final.choice import Choice
 from spearmint.final.keeping import keep_model
-from spearmint.layout import PROCESSES, Layout, TrialFolder, read_json, write_json
+from spearmint.layout import NODES, PROCESSES, Layout, TrialFolder, read_json, write_json
 from spearmint.model import Experiment, Result, Trial
 from spearmint.models import ModelStore, Version
 from spearmint.store.study import Study
@@ -151,6 +151,8 @@ class FinalTraining:
         }
         if n := self._processes(trial):
             spec[PROCESSES] = n
+            if (nodes := self.experiment.resources.nodes) > 1:
+                spec[NODES] = nodes
         write_json(part.spec, spec, durable=True)
         part.path.rename(self.layout.final(version).path)
         return version

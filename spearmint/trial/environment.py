@@ -23,6 +23,9 @@ STEPS_UNTIL = "SPEARMINT_STEPS_UNTIL"
 RANK = "SPEARMINT_RANK"
 """Rank of this process among those that torchrun started for the trial; unset otherwise."""
 
+PLACE = "SPEARMINT_PLACE"
+"""Which ranks of a trial run on this host, as JSON; only between processes of spearmint."""
+
 LOCK_FD = "SPEARMINT_LOCK_FD"
 """Number of the inherited file descriptor that holds the trial's lock; may be unset."""
 

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 import sge_jobs
 from sge_jobs import Host, JobSpec, job_name
 from spearmint.drivers.queue import SubmitSpec
+from spearmint.errors import InputError
 from spearmint.resources import Resources, submit_arguments
 
 _NAME_LENGTH = 80
@@ -31,10 +32,32 @@ def job_spec(spec: SubmitSpec) -> JobSpec:
 
 def _sge_resources(need: Resources, avoid: Sequence[str]) -> sge_jobs.Resources:
     """Convert ``need``: fields that sge_jobs has by the same name, and the rest as qsub options."""
-    need = replace(need, requests=_avoiding(need.requests, avoid))
+    need = _on_nodes(replace(need, requests=_avoiding(need.requests, avoid)))
     shared = {field.name: getattr(need, field.name) for field in fields(sge_jobs.Resources)}
     options = (*submit_arguments(need, "SGE"), *need.options)
     return sge_jobs.Resources(**{**shared, "options": options})
+
+
+def _on_nodes(need: Resources) -> Resources:
+    """Return ``need`` with the slots of all hosts, and the GPUs of a slot if there are several.
+
+    Raises:
+        InputError: There is no parallel environment, or a slot would have a share of a GPU.
+    """
+    if need.nodes == 1:
+        return need
+    if not need.parallel_environment:
+        raise InputError(
+            f"--nodes={need.nodes} needs a parallel environment of Grid Engine",
+            f"Add --pe=NAME: one with control_slaves TRUE and allocation_rule {need.slots}.",
+        )
+    if need.gpus % need.slots:
+        raise InputError(
+            f"cannot divide --gpus={need.gpus:g} of each host by --slots={need.slots}",
+            "With --nodes, Grid Engine counts GPUs for each slot: use --slots=1, or as many slots "
+            "as GPUs.",
+        )
+    return replace(need, slots=need.nodes * need.slots, gpus=need.gpus / need.slots)
 
 
 def _avoiding(requests: tuple[str, ...], avoid: Sequence[str]) -> tuple[str, ...]:

@@ -32,7 +32,8 @@ def sbatch_argv(spec: SubmitSpec) -> list[str]:
     # The script itself changes the directory and opens the log, so that it can retry.
     argv = ["--parsable", f"--job-name={job_name(spec)}", "--export=ALL", "--requeue"]
     argv += ["--chdir=/", "--output=/dev/null", "--error=/dev/null"]
-    argv += ["--nodes=1", "--ntasks=1", f"--cpus-per-task={need.slots}"]
+    tasks = "--ntasks=1" if need.nodes == 1 else "--ntasks-per-node=1"
+    argv += [f"--nodes={need.nodes}", tasks, f"--cpus-per-task={need.slots}"]
     if need.gpus and not _given(own, _GPU_OPTIONS):
         argv.append(f"--gres=gpu:{need.gpus:g}")
     if need.walltime_s is not None:

@@ -15,11 +15,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spearmint.layout import TrialFolder
 from spearmint.trial.leftovers import adopt_orphans
+from spearmint.trial.ranks.place import Place
 from spearmint.trial.ranks.processes import ENDS, end_descendants
 from spearmint.trial.ranks.records import Records
+
+if TYPE_CHECKING:
+    from spearmint.trial.ranks.hosts.others import Others
 
 _STEP_S = 0.1
 _TELL_S = 0.5  # how long the other ranks have to tell how they failed
@@ -32,40 +37,68 @@ def main(path: str, n: str) -> int:
     adopt_orphans()
     for number in (*ENDS, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, lambda number, frame: None)  # the pipe says when to end
+    folder = TrialFolder(Path(path))
+    place = Place.here(folder, int(n))
+    records = Records(folder, place)
+    try:
+        others = _start_others(folder, place, records) if place.leads else None
+    except OSError as error:
+        records.write_launch_failure(str(error))
+        return 1
     module = "spearmint.trial.ranks.torchrun"
     argv = [sys.executable, "-P", "-m", module, path, n, str(os.getpid())]
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
-    records = Records(TrialFolder(Path(path)))
-    grace_s = _watch(child, records, int(n))
-    lost = [rank for rank in range(int(n)) if records.is_lost(rank)]
-    lost = lost if child.poll() is None else []  # they died with torchrun
+    grace_s = _watch(child, records, int(n), others)
+    lost = records.lost(int(n)) if child.poll() is None else []  # else they died with torchrun
+    if others is not None:
+        others.stop()
     with contextlib.suppress(OSError):
         records.write_stop(lost, now := time.monotonic(), now + grace_s)
-    end_descendants(grace_s, child.pid)  # it ends with its ranks, whose keepers die with it
+    # torchrun ends with its ranks, whose keepers die with it.
+    end_descendants(grace_s, child.pid, others.pids if others is not None else ())
+    if others is not None:
+        records.write_others([ends.as_json() for ends in others.collect()])
     return 0
 
 
-def _watch(child: subprocess.Popen[bytes], records: Records, n: int) -> float:
+def _start_others(folder: TrialFolder, place: Place, records: Records) -> Others:
+    from spearmint.trial.ranks.hosts.others import start_others  # most trials have one host
+
+    return start_others(folder, place, records)
+
+
+def _watch(
+    child: subprocess.Popen[bytes], records: Records, n: int, others: Others | None
+) -> float:
     """Return when the processes must end, with the seconds that they have for it."""
     poller, deadline = select.poll(), None
     poller.register(0, select.POLLIN | select.POLLHUP)
-    while child.poll() is None:
+    while child.poll() is None or _wait_for(others, records, n):
         if poller.poll(_STEP_S * 1000):
             return _GRACE_S
-        if deadline is None and (patience := _patience(records, n)) is not None:
+        if others is not None:
+            others.beat()
+        if deadline is None and (patience := _patience(records, n, others)) is not None:
             deadline = time.monotonic() + patience
         if deadline is not None and time.monotonic() > deadline:
             return _GRACE_S
     return 0.0
 
 
-def _patience(records: Records, n: int) -> float | None:
+def _wait_for(others: Others | None, records: Records, n: int) -> bool:
+    """Return whether the ranks here have returned, and those of other hosts still run."""
+    return others is not None and others.are_running() and len(records.ends(n)) == n
+
+
+def _patience(records: Records, n: int, others: Others | None = None) -> float | None:
     """Return how long the processes may still run; None if no rank failed and some run."""
     with contextlib.suppress(OSError):
-        lost, ends = any(map(records.is_lost, range(n))), records.ends(n)
+        lost, ends = records.lost(n), records.ends(n)
         if lost or any(end.has_failed for end in ends):
             return _TELL_S
-        if len(ends) == n:
+        if others is not None and others.has_failed():
+            return _TELL_S
+        if len(ends) == n and not (others is not None and others.are_running()):
             return _EXIT_S
     return None
 

@@ -6,14 +6,15 @@ import os
 import subprocess
 import sys
 
-from spearmint.layout import PROCESSES, TrialFolder
+from spearmint.layout import NODES, PROCESSES, TrialFolder
 from spearmint.trial.environment import THREADS
-from spearmint.trial.gpu_memory import OUT_OF_MEMORY
 from spearmint.trial.languages import Spec
 from spearmint.trial.leftovers import adopt_orphans
-from spearmint.trial.outputs import BadResult, Result
+from spearmint.trial.outputs import Result
+from spearmint.trial.ranks.ends import HostEnds, result_of
+from spearmint.trial.ranks.place import Place
 from spearmint.trial.ranks.processes import end_descendants
-from spearmint.trial.ranks.records import Records, first_failure
+from spearmint.trial.ranks.records import Records
 
 # Between processes of one host, gloo, NCCL and TensorPipe need no other interface.
 _INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
@@ -25,33 +26,26 @@ def run_ranks(spec: Spec, folder: TrialFolder) -> Result:
     Raises:
         BadResult: A rank failed; the reason names it.
     """
-    n, records = int(spec[PROCESSES]), Records(folder)
+    n, nodes = int(spec[PROCESSES]), int(spec.get(NODES, 1))
+    place = Place(str(folder.path / "ranks"), n, nodes=nodes)
+    records = Records(folder, place)
     records.clear()
-    _guarded(folder, n)
-    lost, stopped = records.stop()
-    ends = records.ends(n, before=stopped)
-    failed = first_failure([*ends, *records.late_deaths(n)])
-    if failed is not None and not (failed.is_consequence and lost):
-        details = {OUT_OF_MEMORY: True} if failed.is_out_of_memory else {}
-        raise BadResult(failed.describe(n), **details)
-    if lost:
-        raise BadResult(f"rank {lost[0]} of {n} was killed with the process that started it")
-    if reason := records.launch_failure():
-        raise BadResult(reason)
-    if len(ends) < n:
-        raise BadResult("torchrun ended before all ranks returned from main; see the output")
-    return ends[0].outcome
+    _guarded(folder, place)
+    host = os.uname().nodename if nodes > 1 else ""
+    hosts = [HostEnds.of(records, n, host), *map(HostEnds.read, records.others())]
+    return result_of(hosts, n * nodes)
 
 
-def _guarded(folder: TrialFolder, n: int) -> None:
+def _guarded(folder: TrialFolder, place: Place) -> None:
     """Start the guard and wait until it and all its processes have ended."""
     adopt_orphans()
+    n = place.processes
     argv = [sys.executable, "-P", "-m", "spearmint.trial.ranks.guard", str(folder.path), str(n)]
     # The guard inherits the lock of the GPU: it outlasts all that uses the GPU.
     guard = subprocess.Popen(
         argv,
         stdin=subprocess.PIPE,
-        env=_environment(n),
+        env=_environment(place),
         start_new_session=True,
         close_fds=False,
     )
@@ -62,11 +56,14 @@ def _guarded(folder: TrialFolder, n: int) -> None:
         end_descendants(0.0)  # if the guard was killed
 
 
-def _environment(n: int) -> dict[str, str]:
+def _environment(place: Place) -> dict[str, str]:
     """Return the environment of the ranks: each has its share of the cores."""
+    n = place.processes
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     threads = {name: os.environ.get(name, str(cores)) for name in THREADS}
     shares = {
         name: str(max(1, int(value) // n)) for name, value in threads.items() if value.isdecimal()
     }
+    if place.nodes > 1:  # the guard finds the interface towards the other hosts
+        return {**os.environ, **shares, **place.variables()}
     return {**dict.fromkeys(_INTERFACES, "lo"), **os.environ, **shares}

@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from spearmint.trial.supervise import descendants
@@ -24,14 +25,14 @@ def die_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def end_descendants(grace_s: float, only_killed: int = 0) -> None:
+def end_descendants(grace_s: float, only_killed: int = 0, spare: Collection[int] = ()) -> None:
     """End all that this process started, SIGTERM first and SIGKILL ``grace_s`` seconds later.
 
     This process must have called ``adopt_orphans`` before it started them. The process
-    ``only_killed`` gets no SIGTERM.
+    ``only_killed`` gets no SIGTERM. Those in ``spare`` continue, without what they start.
     """
     deadline, asked = time.monotonic() + grace_s, {only_killed}
-    while found := set(descendants(os.getpid())):
+    while found := set(descendants(os.getpid())) - set(spare):
         late = time.monotonic() >= deadline
         for pid in found - (set() if late else asked):
             with contextlib.suppress(OSError):

@@ -20,6 +20,7 @@ from spearmint.trial.environment import RANK
 from spearmint.trial.failure import failure_of, print_every_character
 from spearmint.trial.final import call_final, read_metrics
 from spearmint.trial.languages import Spec, main_of, numbers_of, to_arrays
+from spearmint.trial.ranks.place import Place
 from spearmint.trial.ranks.processes import ENDS, die_with_parent
 from spearmint.trial.ranks.records import Records
 
@@ -27,10 +28,11 @@ from spearmint.trial.ranks.records import Records
 def main(path: str) -> int:
     """Run the rank $RANK of the trial in the folder ``path``; return 0 if it returned."""
     die_with_parent(os.getppid())
-    folder, rank, keeper = TrialFolder(Path(path)), int(os.environ["RANK"]), os.getpid()
+    folder, keeper = TrialFolder(Path(path)), os.getpid()
+    place = Place.here(folder, int(os.environ["WORLD_SIZE"]))
+    records, rank = Records(folder, place), place.join(os.environ)
     os.environ[RANK] = str(rank)
-    records = Records(folder)
-    records.write_start(rank, keeper)
+    records.write_start(rank, keeper, int(os.environ.get("MASTER_PORT", "0")))
     pid = os.fork()
     if pid == 0:
         die_with_parent(keeper)

@@ -11,6 +11,7 @@ from typing import Any
 from spearmint.layout import TrialFolder, read_json, write_json
 from spearmint.trial.gpu_memory import ANOTHER_DIED, OUT_OF_MEMORY
 from spearmint.trial.languages import signal_name
+from spearmint.trial.ranks.place import Place
 from spearmint.trial.ranks.processes import is_running
 
 _TERMINATED = 15
@@ -52,9 +53,9 @@ class RankEnd:
             self.status == -_TERMINATED if not self.outcome else bool(ANOTHER_DIED.search(reason))
         )
 
-    def describe(self, n: int) -> str:
-        """Return in one line which of ``n`` ranks it is, and why it failed."""
-        which = f"rank {self.rank} of {n}"
+    def describe(self, n: int, host: str = "") -> str:
+        """Return in one line which of ``n`` ranks it is, on which host, and why it failed."""
+        which = f"rank {self.rank} of {n}" + (f" on {host}" if host else "")
         if self.outcome:
             return f"{which}: {self.outcome['reason']}"
         if self.status < 0:
@@ -63,19 +64,28 @@ class RankEnd:
 
 
 class Records:
-    """The folder with these files; ``rank`` is the number of a rank."""
+    """The folder with these files; ``rank`` is the number of a rank, ``n`` those of this host."""
 
-    def __init__(self, folder: TrialFolder) -> None:
-        self.path = folder.path / "ranks"
+    def __init__(self, folder: TrialFolder, place: Place | None = None) -> None:
+        place = place or Place.here(folder, 1)
+        self.path, self._first = Path(place.records), place.ranks.start
 
     def clear(self) -> None:
         """Create the folder without files of an earlier job."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir()
 
-    def write_start(self, rank: int, pid: int) -> None:
-        """Store the process that keeps a rank."""
-        write_json(self.path / f"{rank}.start.json", {"pid": pid})
+    def write_start(self, rank: int, pid: int, port: int = 0) -> None:
+        """Store the process that keeps a rank, and the port of the store on its host."""
+        write_json(self.path / f"{rank}.start.json", {"pid": pid, "port": port})
+
+    def port(self) -> int | None:
+        """Return the port of the store of rank 0; None before rank 0 has started here."""
+        return (read_json(self.path / "0.start.json") or {}).get("port")
+
+    def lost(self, n: int) -> list[int]:
+        """Return the ranks that were killed together with their keepers."""
+        return [rank for rank in self._ranks(n) if self.is_lost(rank)]
 
     def is_lost(self, rank: int) -> bool:
         """Return whether a rank was killed together with its keeper, which tells how it ended."""
@@ -117,8 +127,8 @@ class Records:
         write_json(self._end(rank), {"status": status, "ended": when})
 
     def ends(self, n: int, before: float = math.inf) -> list[RankEnd]:
-        """Return how the ranks below ``n`` ended that did so before a time."""
-        found = [end for rank in range(n) if (end := self.end(rank)) is not None]
+        """Return how the ranks of this host ended that did so before a time."""
+        found = [end for rank in self._ranks(n) if (end := self.end(rank)) is not None]
         return [end for end in found if end.ended <= before]
 
     def end(self, rank: int) -> RankEnd | None:
@@ -129,6 +139,14 @@ class Records:
         ended = said.get("ended", end.get("ended", 0.0))
         return RankEnd(rank, said.get("outcome", {}), end.get("status", 0), ended)
 
+    def write_others(self, hosts: list[dict[str, Any]]) -> None:
+        """Store how the ranks of other hosts ended."""
+        write_json(self.path / "others.json", {"hosts": hosts})
+
+    def others(self) -> list[dict[str, Any]]:
+        """Return what ``write_others`` stored."""
+        return list((read_json(self.path / "others.json") or {}).get("hosts", []))
+
     def write_launch_failure(self, reason: str) -> None:
         """Store why torchrun could not start."""
         write_json(self.path / "launch.json", {"reason": reason})
@@ -136,6 +154,9 @@ class Records:
     def launch_failure(self) -> str:
         """Return why torchrun could not start; empty if it did."""
         return str((read_json(self.path / "launch.json") or {}).get("reason", ""))
+
+    def _ranks(self, n: int) -> range:
+        return range(self._first, self._first + n)
 
     def _outcome(self, rank: int) -> Path:
         return self.path / f"{rank}.outcome.json"

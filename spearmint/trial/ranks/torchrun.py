@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spearmint.layout import TrialFolder
+from spearmint.trial.ranks.place import Place
 from spearmint.trial.ranks.processes import die_with_parent
 from spearmint.trial.ranks.records import Records
 
@@ -25,7 +26,8 @@ _RENDEZVOUS = "torch.distributed.elastic.rendezvous.c10d_rendezvous_backend"
 def main(path: str, n: str, parent: str) -> int:
     """Start N processes of the trial in the folder ``path``; return 0 if all exited with 0."""
     die_with_parent(int(parent))
-    records = Records(TrialFolder(Path(path)))
+    folder = TrialFolder(Path(path))
+    records = Records(folder, Place.here(folder, int(n)))
     try:
         launcher: Any = importlib.import_module("torch.distributed.run")
         local = _listen_on_loopback()

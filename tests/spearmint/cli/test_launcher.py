@@ -10,9 +10,11 @@ import pytest
 
 from spearmint.config import load_experiment
 from spearmint.controller.submission import prepare_folder
+from spearmint.drivers.queue import QueueHost, room_for
 from spearmint.drivers.warm_starts import WarmStarts
 from spearmint.layout import Layout, write_json
 from spearmint.model import Trial, TrialState
+from spearmint.resources import Resources
 from tests.commands import spearmint
 from tests.spearmint.conftest import ONE_FLOAT, MakeExperiment
 from tests.spearmint.trial.ranks.ranks import STAND_IN, processes_of
@@ -60,6 +62,52 @@ def test_settings_without_effect_are_refused(
     assert done.returncode == 2, done.stderr
     for fact in facts:
         assert fact in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "facts"),
+    [
+        ("resources { nodes: 2 }", (), ["nodes: 2", 'launcher: "torchrun"']),
+        ('launcher: "torchrun" resources { nodes: 2 }', (), ["local", "SLURM", "SGE"]),
+        ('launcher: "torchrun"', ("--nodes=2", "--driver=HTCONDOR"), ["--nodes", "SLURM, SGE"]),
+        ('launcher: "torchrun"', ("--nodes=2", "--driver=SGE"), ["--pe"]),
+        ('launcher: "torchrun"', ("--nodes=0", "--driver=SLURM"), ["0"]),
+    ],
+)
+def test_several_hosts_need_a_launcher_and_a_queue_that_can(
+    make_experiment: MakeExperiment, lines: str, options: tuple[str, ...], facts: list[str]
+) -> None:
+    experiment = make_experiment(config=f"{ONE_FLOAT}{lines}\n")
+    done = experiment.run(*options, "--dry-run")
+    assert done.returncode == 2, done.stderr
+    for fact in facts:
+        assert fact in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (("--driver=SLURM", "--slots=2"), ("--nodes=2 --ntasks-per-node=1 --cpus-per-task=2",)),
+        (("--driver=SGE", "--pe=two", "--slots=4"), ("-pe two 8", "gpu=1")),
+        (("--driver=SGE", "--pe=two"), ("-pe two 2", "gpu=4")),
+    ],
+)
+def test_a_job_requests_the_same_on_each_host(
+    make_experiment: MakeExperiment, options: tuple[str, ...], parts: tuple[str, ...]
+) -> None:
+    config = ONE_FLOAT + 'launcher: "torchrun" resources { gpus: 4 nodes: 2 }\n'
+    done = make_experiment(config=config).run(*options, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    for part in parts:
+        assert part in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("rooms", "nodes", "trials"), [((4, 4), 2, 4), ((4, 1), 2, 1), ((3, 2, 1), 2, 3), ((9,), 2, 0)]
+)
+def test_each_trial_has_different_hosts(rooms: tuple[int, ...], nodes: int, trials: int) -> None:
+    hosts = [QueueHost(name=str(i), slots=room) for i, room in enumerate(rooms)]
+    assert room_for(hosts, Resources(gpus=0, nodes=nodes)) == trials
 
 
 def test_a_pruned_trial_leaves_no_process(tmp_path: Path) -> None:

@@ -41,13 +41,15 @@ class Trial:
         folder: Its folder.
     """
 
-    def __init__(self, root: Path, code: str, n: int = 2, trial_id: int = 7) -> None:
-        self.n = n
+    def __init__(
+        self, root: Path, code: str, n: int = 2, trial_id: int = 7, **more: object
+    ) -> None:
+        self.n = n * int(more.get("nodes", 1))
         self.folder = TrialFolder(root / "jobs" / f"{trial_id:08d}")
         (root / "wrapper.py").write_text(code)
         self.folder.path.mkdir(parents=True)
         named = {"directory": str(root), "name": "wrapper", "language": "PYTHON"}
-        spec = {"key": "k", "job_id": trial_id, "params": {}, PROCESSES: n, **named}
+        spec = {"key": "k", "job_id": trial_id, "params": {}, PROCESSES: n, **named, **more}
         write_json(self.folder.spec, spec)
 
     def start(self, torch: Path | None = STAND_IN, **environment: str) -> subprocess.Popen[str]:
@@ -73,17 +75,23 @@ class Trial:
         """Return whether all ranks of STUBBORN have met."""
         return all((self.folder.files / f"ready{rank}").exists() for rank in range(self.n))
 
-    def processes(self, part: str = "") -> list[psutil.Process]:
+    def processes(self, part: str = "", variable: str = "") -> list[psutil.Process]:
         """Return what runs for the trial, or those with ``part`` in their command line."""
-        return processes_of(self.folder, part)
+        return processes_of(self.folder, part, variable)
 
 
-def processes_of(folder: TrialFolder, part: str = "") -> list[psutil.Process]:
-    """Return what runs for the trial in ``folder``, or those with ``part`` in their command."""
+def processes_of(folder: TrialFolder, part: str = "", variable: str = "") -> list[psutil.Process]:
+    """Return what runs for the trial in ``folder``.
+
+    Args:
+        part: Only processes with this text in their command.
+        variable: Only processes that have this environment variable.
+    """
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            marked = process.environ().get(TRIAL_DIR) == str(folder.files)
+            own = process.environ()
+            marked = own.get(TRIAL_DIR) == str(folder.files) and (not variable or variable in own)
             if marked and part in " ".join(process.cmdline()):
                 found.append(process)
     return found

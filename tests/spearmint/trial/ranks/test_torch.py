@@ -9,6 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from spearmint.trial.reporting import read_reports
+from tests.spearmint.trial.ranks.hosts.queue_commands import write_commands
 from tests.spearmint.trial.ranks.ranks import Trial
 from tests.waiting import until
 
@@ -57,6 +59,15 @@ def test_a_killed_rank_ends_all_and_nothing_listens_beyond_this_host(tmp_path: P
     os.kill(ranks[-1].pid, 9)  # the fork that calls main
     output = runner.communicate()[0]
     assert "rank 1 of 2 was killed" in trial.folder.result.read_text(), output
+    assert not trial.processes()
+
+
+def test_ranks_of_two_hosts_add_up(tmp_path: Path) -> None:
+    variables = write_commands(tmp_path / "bin")
+    trial = Trial(tmp_path, GLOO.replace("WAIT", ""), n=1, nodes=2)
+    result, output = trial.run(SITE, **variables)
+    assert result.get("value") == 3.0, (result, output)
+    assert read_reports(trial.folder.reports) == {0: 3.0}
     assert not trial.processes()
 
 

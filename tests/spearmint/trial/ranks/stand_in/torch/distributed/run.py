@@ -25,17 +25,18 @@ class SignalException(Exception):
 class Store(threading.Thread):
     """Holds the values of a sum until all ranks have sent theirs."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self) -> None:
         super().__init__(daemon=True)
-        self._n, self._held = n, []
+        self._held = []
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
 
     def run(self) -> None:
         while True:
             link, _ = self._listening.accept()
-            self._held.append((link, float(link.makefile().readline() or "nan")))
-            if len(self._held) == self._n:
+            value, n = (link.makefile().readline() or "nan 0").split()
+            self._held.append((link, float(value)))
+            if len(self._held) == int(n):  # ranks of other hosts take part
                 total = sum(value for _, value in self._held)
                 for each, _ in self._held:
                     each.sendall(f"{total}\n".encode())
@@ -59,7 +60,7 @@ def main(args: list[str]) -> None:
     """Start the ranks, each in its session, and wait; if one fails, stop the others."""
     given = _arguments(args)
     n = given.nproc_per_node
-    store = Store(n)
+    store = Store()
     store.start()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _raise)
