@@ -20,6 +20,9 @@ import pytest
 from sge_jobs.gpu_state import GpuStatus, GpuUse, decode
 from sge_jobs.scripts import script_path
 from tests.on_hosts.conftest import MakeSearch
+from tests.on_hosts.ranks_on_hosts import CODE as RANKS
+from tests.on_hosts.ranks_on_hosts import CONFIG as RANKS_CONFIG
+from tests.on_hosts.ranks_on_hosts import check_trials_on_two_hosts
 from tests.testbed.cell import REPOSITORY, USER, Cell
 from tests.testbed.fabric import Node
 from tests.testbed.torchrun import write_torch
@@ -284,7 +287,7 @@ def counts_per_slot(node: Node) -> bool:
 
 
 def test_a_parallel_job_shares_its_gpus_and_slots_count_where_the_site_says_so(
-    cell: Cell, log: Log
+    cell: Cell, log: Log, make_search: MakeSearch
 ) -> None:
     pe = cell.qconf("-sp", "smp")
     spread = re.sub(r"(?m)^pe_name .*", "pe_name spread", pe)
@@ -326,6 +329,9 @@ def test_a_parallel_job_shares_its_gpus_and_slots_count_where_the_site_says_so(
         assert len(lines) == 5
         assert all(line.count("GPU-") == 2 for line in lines), lines
         check_training_on_two_hosts(cell)
+        search = make_search(trials=3, config=RANKS_CONFIG, code=RANKS)
+        ranks = check_trials_on_two_hosts(search, "--gpus=2", "--slots=2", "--pe=spread")
+        assert all(each["gpus"].count(f"GPU-{each['host']}-") == 2 for each in ranks)
     finally:
         cell.qconf_file("-Mc", complexes)
 

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.on_hosts.ranks_on_hosts import CODE as RANKS
+from tests.on_hosts.ranks_on_hosts import CONFIG as RANKS_CONFIG
+from tests.on_hosts.ranks_on_hosts import check_trials_on_two_hosts
 from tests.on_hosts.searches import Controller
 from tests.on_hosts.slurm_searches import SlurmSearch
 from tests.testbed.cell import REPOSITORY, UID
@@ -198,3 +201,9 @@ def test_a_held_job(cluster: SlurmCluster, make_search: MakeSearch) -> None:
     cluster.checked(*said[1].split(), uid=UID)
     controller.end()
     search.assert_complete()
+
+
+def test_the_ranks_of_a_trial_run_on_two_hosts(make_search: MakeSearch) -> None:
+    search = make_search(trials=3, config=RANKS_CONFIG, code=RANKS)
+    ranks = check_trials_on_two_hosts(search, "--gpus=2", "--slots=2")
+    assert {each["gpus"] for each in ranks} == {"0,1"}
