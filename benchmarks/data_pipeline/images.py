@@ -3,6 +3,7 @@
 import io
 
 STORED = (500, 375)  # size of the files, about that of ImageNet
+EPOCH = 64  # batches of each loader process
 
 
 def photos(count, seed=0):
@@ -98,14 +99,18 @@ class Decoded:
 
 
 def endless(dataset, batch, workers, device):
-    """Yield shuffled batches for ever, from ``workers`` loader processes; 0 for this process."""
+    """Yield random batches for ever, from ``workers`` loader processes; 0 for this process.
+
+    Each process decodes whole batches, so an epoch has many: with four of them, only four
+    processes would work.
+    """
     import torch
 
+    count = batch * EPOCH * max(1, workers)
     loader = torch.utils.data.DataLoader(
         dataset,
         batch,
-        shuffle=True,
-        drop_last=True,
+        sampler=torch.utils.data.RandomSampler(dataset, replacement=True, num_samples=count),
         num_workers=workers,
         pin_memory=device.type == "cuda",
         persistent_workers=workers > 0,
