@@ -52,9 +52,9 @@ class HostEnds:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a rank failed, was lost or did not start."""
+        """Whether a rank failed or was lost, or torchrun could not start."""
         failed = any(end.has_failed for end in (*self.ends, *self.late))
-        return bool(failed or self.lost or self.failure or not self.ends)
+        return bool(failed or self.lost or self.failure)
 
 
 def _at_epoch(ends: Sequence[RankEnd]) -> tuple[RankEnd, ...]:

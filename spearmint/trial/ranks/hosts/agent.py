@@ -15,11 +15,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from spearmint.layout import TrialFolder
+from spearmint.trial.languages import signal_name
 from spearmint.trial.leftovers import adopt_orphans
 from spearmint.trial.ranks.ends import HostEnds
 from spearmint.trial.ranks.hosts.network import address_towards, interface_variables
@@ -73,14 +75,15 @@ def _run(task: dict[str, Any], life: _Life) -> HostEnds:
         finally:
             guard.communicate()  # closes the pipe, and waits for the end
             end_descendants(0.0)  # if the guard was killed
-        return HostEnds.of(records, n, task["host"])
+        ends = HostEnds.of(records, n, task["host"])
+        return replace(ends, failure=ends.failure or life.reason(task["host"]))
 
 
 class _Life:
     """Standard input: the task, then a sign of life each second."""
 
     def __init__(self) -> None:
-        self._is_over, self._text = False, b""
+        self._is_over, self._text, self._signal = False, b"", 0
         self._poller = select.poll()
         self._poller.register(0, select.POLLIN | select.POLLHUP)
         for number in (*ENDS, signal.SIGUSR1, signal.SIGUSR2):
@@ -105,6 +108,14 @@ class _Life:
             self._listen()
             silent = 0 if self._text else silent + 1
 
+    def reason(self, host: str) -> str:
+        """Return which signal of the queue ended the ranks; empty without one."""
+        if not self._signal:
+            return ""
+        return f"the ranks on {host} were ended by signal {self._signal} " + (
+            f"({signal_name(self._signal)})"
+        )
+
     def _listen(self) -> None:
         if self._poller.poll(_STEP_S * 1000):
             part = os.read(0, 65536)
@@ -112,7 +123,7 @@ class _Life:
             self._is_over |= not part
 
     def _end(self, number: int, frame: FrameType | None) -> None:
-        self._is_over = True
+        self._is_over, self._signal = True, number
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:

@@ -38,7 +38,7 @@ class Client:
     """
 
     def __init__(self, host: str, argv: Sequence[str], task: dict[str, Any]) -> None:
-        self.host, self._told = host, b""
+        self.host, self._told, self._n = host, b"", int(task["processes"])
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._input: Any = self.process.stdin
         self._output: Any = self.process.stdout
@@ -63,6 +63,11 @@ class Client:
         """Close the agent's input."""
         with contextlib.suppress(OSError):
             self._input.close()
+
+    def has_failed(self) -> bool:
+        """Return whether the command has ended, and not all ranks there have returned."""
+        ends = self.ends()
+        return ends is not None and (ends.has_failed or len(ends.ends) < self._n)
 
     def ends(self) -> HostEnds | None:
         """Return how the ranks there ended; None as long as the command runs."""
@@ -95,9 +100,8 @@ class Others:
         return any(client.process.poll() is None for client in self._clients)
 
     def has_failed(self) -> bool:
-        """Return whether the ranks of a host failed, or the host told nothing."""
-        found = [client.ends() for client in self._clients]
-        return any(ends is not None and ends.has_failed for ends in found)
+        """Return whether a rank of a host failed, or the host told nothing."""
+        return any(client.has_failed() for client in self._clients)
 
     def beat(self) -> None:
         """Tell the agents each second that this process lives."""

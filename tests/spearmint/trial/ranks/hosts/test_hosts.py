@@ -78,21 +78,22 @@ def test_one_line_tells_which_rank_failed_on_which_host(
 
 
 @pytest.mark.parametrize(
-    ("part", "said"),
+    ("part", "number", "said"),
     [
-        ("bin/srun", "the ranks on 127.0.0.1 ended"),
-        ("hosts.agent", "the ranks on 127.0.0.1 ended"),
-        ("trial.runner", None),
+        ("bin/srun", 9, "the ranks on 127.0.0.1 ended"),
+        ("hosts.agent", 9, "the ranks on 127.0.0.1 ended"),
+        ("hosts.agent", 15, "the ranks on 127.0.0.1 were ended by signal 15 (SIGTERM)"),
+        ("trial.runner", 9, None),
     ],
 )
 def test_nothing_is_left_on_any_host_when_a_process_is_killed(
-    tmp_path: Path, variables: dict[str, str], part: str, said: str | None
+    tmp_path: Path, variables: dict[str, str], part: str, number: int, said: str | None
 ) -> None:
     trial = Trial(tmp_path, STUBBORN.replace("FAIL", "time.sleep(600)"), nodes=2)
     runner = trial.start(**variables)
     until(lambda: trial.is_ready() or runner.poll() is not None)
     found = trial.processes(part)
-    os.kill(runner.pid if said is None else found[0].pid, 9)
+    os.kill(runner.pid if said is None else found[0].pid, number)
     output = runner.communicate()[0]
     until(lambda: not trial.processes())
     if said is None:
@@ -138,9 +139,9 @@ def test_only_who_knows_the_secret_reaches_the_store() -> None:
         doors = [Door(("127.0.0.1", meeting.port), secret) for secret in (b"wrong", b"right")]
         for door in doors:
             door.start()
-        with socket.create_connection(("127.0.0.1", doors[0].port)) as stranger:
+        with socket.create_connection(("127.0.0.1", doors[0].port), 20) as stranger:
             assert stranger.recv(1) == b""
-        with socket.create_connection(("127.0.0.1", meeting.port)) as stranger:
+        with socket.create_connection(("127.0.0.1", meeting.port), 20) as stranger:
             stranger.sendall(b"x" * 32)
             while stranger.recv(64):
                 pass
