@@ -16,6 +16,8 @@
     |-- ShapeError             1   arrays do not fit a kernel; nothing was launched
     |-- TrainingDiverged       1   the loss is not finite
     `-- CheckpointError        1   the checkpoint cannot be read, written or continued
+        |-- MissingCheckpoint  2   there is no such checkpoint
+        `-- NotACheckpoint     2   the path is that of something else
 
 Only :func:`pycuda_nn.cli.main` turns them into exit codes.
 """
@@ -189,6 +191,12 @@ class CheckpointError(PycudaNNError):
 
 class MissingCheckpoint(CheckpointError):
     """There is no such checkpoint."""
+
+    exit_code = 2
+
+
+class NotACheckpoint(CheckpointError):
+    """The path is not that of a checkpoint: a directory, or another archive."""
 
     exit_code = 2
 

@@ -191,6 +191,8 @@ def _check_checkpoint(path: Path | None, resume: bool, overwrite: bool) -> None:
         raise click.UsageError("--resume and --overwrite need --checkpoint FILE.")
     if resume and overwrite:
         raise click.UsageError("--resume and --overwrite exclude each other.")
+    if path is not None and path.exists() and not path.is_file():
+        raise ConfigError(f"--checkpoint {path} is not a file", "Name a file for the checkpoint.")
     if path is not None and path.exists() and not (resume or overwrite):
         raise ConfigError(
             f"checkpoint {path} already exists",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -14,6 +15,7 @@ from pycuda_nn.errors import DataError, EmptyData, did_you_mean
 Array = npt.NDArray[Any]
 Label = str | int | float
 
+_LOG = logging.getLogger("pycuda_nn")
 NARROW = 1e-5  # values whose range is this share of their mean: float32 has 7 digits
 TASKS = ("auto", "classify", "regress")
 _CHUNK_ROWS = 8192  # checks and copies read a mapped file in pieces of this many rows
@@ -37,7 +39,25 @@ def check_features(x: Array, *, name: str, columns: Sequence[str] | None = None)
     with np.errstate(over="ignore"):
         features = np.ascontiguousarray(flat, dtype=np.float32)
     _check_finite(features, name=name, columns=columns)
+    if flat.dtype.kind != "b" and flat.dtype.itemsize >= features.itemsize and flat is not features:
+        _tell_of_rounding(flat, features, name, columns)
     return features
+
+
+def _tell_of_rounding(x: Array, features: Array, name: str, columns: Sequence[str] | None) -> None:
+    """Warn if values that differ in ``x`` are the same float32, such as times in seconds."""
+    low, high = features.min(axis=0).astype(float), features.max(axis=0).astype(float)
+    narrow = np.flatnonzero(high - low < NARROW * np.maximum(np.abs(low), np.abs(high)))
+    for column in (int(place) for place in narrow):
+        own = x[:, column]
+        if np.any(own != own[0]):
+            label = f"column {column}" if columns is None else f"column '{columns[column]}'"
+            _LOG.warning(
+                "%s: %s: float32 does not resolve the difference between %s and %s; "
+                "subtract the mean before saving",
+                name, label, own.min(), own.max(),
+            )  # fmt: skip
+            return
 
 
 def _check_finite(x: Array, *, name: str, columns: Sequence[str] | None) -> None:

@@ -93,7 +93,7 @@ def task_line(train: Dataset) -> str:
         return f"classification, {len(train.classes):,} classes, from {rows}"
     encoding = train.encoding
     goal = f" of '{encoding.target}'" if encoding is not None and encoding.target else ""
-    mean, deviation = float(train.y.mean()), float(train.y.std())
+    mean, deviation = float(train.y.mean(dtype=float)), float(train.y.std(dtype=float))
     return f"regression{goal}, mean {mean:.4g}, deviation {deviation:.4g}, from {rows}"
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pycuda_nn.data.arrays import Label, check_features
 from pycuda_nn.data.dataset import Dataset
-from pycuda_nn.data.npz import map_npy, read_npz
+from pycuda_nn.data.npz import PythonObjects, map_npy, read_npz
 from pycuda_nn.data.split import Splits, check_fractions, split
 from pycuda_nn.data.table import SUFFIXES as TABLES
 from pycuda_nn.data.table import Encoding, TableOptions, is_table
@@ -178,9 +178,13 @@ def existing_file(source: Source) -> Path:
             f"{path}: unsupported file type '{path.suffix}'",
             f"Use a file of type {', '.join(SUFFIXES)}, or the name digits.",
         )
-    if not path.is_file():
-        raise UnreadableFile(f"{path}: no such file", "Check the path.")
-    return path
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise UnreadableFile(f"{path}: a directory, not a file", "Name a file in it.")
+    if path.exists():
+        raise UnreadableFile(f"{path}: not a regular file", "Copy its content to a file.")
+    raise UnreadableFile(f"{path}: no such file", "Check the path.")
 
 
 def _digits(task: str = "auto") -> Dataset:
@@ -197,7 +201,7 @@ def _read_npy(path: Path) -> Array:
     try:
         return map_npy(path)
     except (ValueError, OSError) as error:
-        raise UnreadableFile(f"{path}: cannot read as .npy: {error}") from error
+        raise _unreadable(path, error) from error
 
 
 def _read_npz(path: Path) -> Mapping[str, Array]:
@@ -205,7 +209,14 @@ def _read_npz(path: Path) -> Mapping[str, Array]:
     try:
         return {key.lower(): array for key, array in read_npz(path).items()}
     except (ValueError, OSError) as error:
-        raise UnreadableFile(f"{path}: cannot read as .npz: {error}") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> UnreadableFile:
+    fix = ""
+    if isinstance(error, PythonObjects):
+        fix = "Convert them: x.astype(float), y.astype(str)."
+    return UnreadableFile(f"{path}: cannot read as {path.suffix}: {error}", fix)
 
 
 def _named_part(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.errors import ConfigError, DataError
 from pycuda_nn.rng import Purpose, shuffled
 
+_LOG = logging.getLogger("pycuda_nn")
 PARTS = ("train", "valid", "test")
 
 
@@ -80,7 +82,20 @@ def rows_of_parts(
                 "Use more rows or another fraction.",
             )
         out.append(rows)
+    _tell_of_classes(y[out[0]], classes, name)
     return out
+
+
+def _tell_of_classes(y: Array, classes: tuple[Label, ...] | None, name: str) -> None:
+    """Warn if training has no row of a class: the network never learns to predict it."""
+    if classes is None:
+        return
+    absent = np.flatnonzero(np.bincount(y, minlength=len(classes)) == 0)
+    if len(absent):
+        _LOG.warning(
+            "%s: no training rows of %d of %d classes, first '%s'",
+            name, len(absent), len(classes), classes[absent[0]],
+        )  # fmt: skip
 
 
 def check_fractions(fractions: Sequence[float]) -> None:

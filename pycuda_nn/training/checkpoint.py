@@ -24,7 +24,7 @@ from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.data.npz import read_npz
 from pycuda_nn.data.scaling import Scaler, TargetScaler
 from pycuda_nn.data.table import Encoding
-from pycuda_nn.errors import CheckpointError, MissingCheckpoint, PycudaNNError
+from pycuda_nn.errors import CheckpointError, MissingCheckpoint, NotACheckpoint, PycudaNNError
 from pycuda_nn.layers import LOSSES, from_description
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
@@ -125,12 +125,19 @@ def load(path: Path) -> Checkpoint:
         CheckpointError: The file is missing, damaged, or of another version.
     """
     if not path.is_file():
+        if path.exists():
+            raise NotACheckpoint(f"{path} is not a file", "Name a file, or remove it.")
         raise MissingCheckpoint(
             f"checkpoint {path} does not exist",
             f"Create it: pycuda-nn train --data SOURCE --checkpoint {path}",
         )
     try:
         arrays = read_npz(path)
+        if "meta" not in arrays:
+            raise NotACheckpoint(
+                f"{path} is not a checkpoint: it has the arrays {', '.join(arrays) or 'none'}",
+                "Name a file that pycuda-nn train --checkpoint wrote.",
+            )
         meta = json.loads(arrays.pop("meta").tobytes())
         version = meta["format"]
         if version == FORMAT:
@@ -139,6 +146,8 @@ def load(path: Path) -> Checkpoint:
         raise CheckpointError(
             f"cannot read checkpoint {path}: {error}", "Repeat the training, or use another file."
         ) from error
+    except NotACheckpoint:
+        raise
     except PycudaNNError as error:
         raise CheckpointError(
             f"checkpoint {path} has settings of another version: {error.what}"

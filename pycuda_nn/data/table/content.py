@@ -13,6 +13,12 @@ from pycuda_nn.errors import UnreadableFile
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # Python can be built without them
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_OTHER_FORMATS = {  # first bytes, and what they are
+    b"\x1f\x8b": ("compressed with gzip", "Rename it to .csv.gz, or decompress it."),
+    b"PK\x03\x04": ("a zip archive or an Excel workbook", "Save it as CSV, or unzip it."),
+    b"\xd0\xcf\x11\xe0": ("an Excel workbook", "Save it as CSV."),
+    b"PAR1": ("a Parquet file", "Rename it to .parquet."),
+}
 
 
 def read_text(path: Path) -> str:
@@ -27,15 +33,36 @@ def read_text(path: Path) -> str:
         raise UnreadableFile(f"{path}: cannot read: {error.strerror}") from error
     if path.suffix.lower() in COMPRESSIONS:
         data = _decompressed(data, path)
-    coding = "utf-16" if data.startswith(_UTF16) else "utf-8-sig"
+    _check_format(data, path)
     try:
-        text = data.decode(coding)
+        text = data.decode(_coding(data))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UnreadableFile(
             f"{path}: not UTF-8 text (byte {error.start}, line {line})", _fix(path)
         ) from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise UnreadableFile(
+            f"{path}, line {line}: a zero byte", "The file is damaged or not text: copy it again."
+        )
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _check_format(data: bytes, path: Path) -> None:
+    for start, (format_, fix) in _OTHER_FORMATS.items():
+        if data.startswith(start):
+            raise UnreadableFile(f"{path}: {format_}, not text", fix)
+
+
+def _coding(data: bytes) -> str:
+    """Return the encoding; UTF-16 without its mark has a zero byte next to each ASCII character."""
+    if data.startswith(_UTF16):
+        return "utf-16"
+    start = data[:2]
+    if len(start) == 2 and len(data) % 2 == 0 and start.count(0) == 1:
+        return "utf-16-be" if start[0] == 0 else "utf-16-le"
+    return "utf-8-sig"
 
 
 def _decompressed(data: bytes, path: Path) -> bytes:

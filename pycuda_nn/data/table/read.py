@@ -248,7 +248,9 @@ def _feature_columns(
         ]
         if not columns:
             raise EmptyData(
-                f"{path}: no feature columns", "Add feature columns and a target column."
+                f"{path}: no feature columns"
+                + (f"; the only column is '{names[0][:40]}'" if len(names) == 1 else ""),
+                "Add feature columns and a target column, and delete lines above the table.",
             )
         return columns
     missing = [name for name in wanted if name not in names]

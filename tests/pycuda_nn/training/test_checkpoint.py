@@ -163,7 +163,7 @@ def test_damaged_files_are_named(parts: Parts, tmp_path: Path) -> None:
             nn.load_model(path)
         assert isinstance(caught.value.__cause__, ValueError)
     np.savez(path, x=np.ones(3))
-    with pytest.raises(CheckpointError, match=r"c\.npz: 'meta'"):
+    with pytest.raises(CheckpointError, match=r"c\.npz .*arrays x\n"):
         nn.load_model(path)
     meta = np.frombuffer(json.dumps({"format": 99}).encode(), dtype=np.uint8)
     np.savez(path, meta=meta)
