@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from spearmint.model import Params, Trial, Value
 
@@ -45,16 +45,21 @@ def indented(text: str, by: str = "  ") -> str:
     return "\n".join(f"{by}{plain(line)}" for line in text.splitlines())
 
 
+_MOST_VALUES = 20  # of a variable in a line of a table or a log
 TABLE_DIGITS = 4
 """Significant digits of a parameter in a table; ``best`` and ``export`` have more."""
 
 
 def format_params(params: Params) -> str:
     """Return ``lr=0.01 units=64,32`` for a line of a table or a log."""
-    return " ".join(
-        f"{name}={','.join(format_value(value) for value in values)}"
-        for name, values in params.items()
-    )
+    return " ".join(f"{name}={format_vector(values)}" for name, values in params.items())
+
+
+def format_vector(values: Sequence[Value], digits: int = 6) -> str:
+    """Return ``64,32``; of more than 20 values the first eight and their number."""
+    shown = values if len(values) <= _MOST_VALUES else values[:8]
+    text = ",".join(format_value(value, digits) for value in shown)
+    return text if shown is values else f"{text},... ({len(values):,} values)"
 
 
 def constraint_text(trial: Trial, name: str) -> str:
@@ -80,5 +85,7 @@ def infeasible_text(trial: Trial) -> str:
 
 
 def format_value(value: Value, digits: int = 6) -> str:
-    """Return a value as text; a float has at most ``digits`` significant digits."""
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+    """Return a value as text of one line; a float has at most ``digits`` significant digits."""
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    return plain(str(value)).replace("\n", "\N{MIDDLE DOT}").replace("\t", " ")

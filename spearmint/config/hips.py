@@ -10,6 +10,7 @@ from google.protobuf import text_format
 
 from spearmint.config import experiment_pb2 as pb
 from spearmint.errors import InputError, reason_of
+from spearmint.outputs import MAIN, OBJECTIVE
 
 NAME = "config.json"
 _TYPES = {"FLOAT", "INT", "ENUM"}
@@ -20,8 +21,9 @@ _FIX = "Write config.pb by hand: docs/reference/config.rst has all fields."
 def read_hips(path: Path) -> str:
     """Return the text of config.pb for a config.json; empty if there is no such config.
 
-    Variables, the main file and the language are the same. Other options, such as ``likelihood``
-    and ``polling-time``, are named in a comment, because they have no effect here.
+    Variables, the main file and the language are the same. A task of type CONSTRAINT becomes a
+    constraint with min 0. Other options, such as ``likelihood`` and ``polling-time``, are named in
+    a comment, because they have no effect here.
 
     Raises:
         InputError: The file is not JSON, or has an invalid value.
@@ -48,7 +50,8 @@ def read_hips(path: Path) -> str:
         raise InputError(f"{path}: main-file {main!r} is not valid text", _FIX) from None
     for name, spec in data["variables"].items():
         _add(message, path, name, spec)
-    ignored = sorted(data.keys() - (_KNOWN - {"likelihood"}))
+    used = _KNOWN - {"likelihood"} | ({"tasks"} if _add_tasks(message, path, data) else set())
+    ignored = sorted(data.keys() - used)
     ignored = [key.encode("unicode_escape").decode() for key in ignored]  # on one line
     comment = f"# Not used: {', '.join(ignored)}\n" if ignored else ""
     return f"# From {path.name}\n{comment}{text_format.MessageToString(message)}"
@@ -80,3 +83,28 @@ def _add(message: pb.Experiment, path: Path, name: str, spec: Any) -> None:
             added.min, added.max = float(spec["min"]), float(spec["max"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: variable {name!r}: {error!r}", _FIX) from None
+
+
+def _add_tasks(message: pb.Experiment, path: Path, data: dict[str, Any]) -> bool:
+    """Add the objective and the constraints; False if there are no tasks, or several objectives.
+
+    A constraint is met if its value is not negative (Hernandez-Lobato et al., "Predictive Entropy
+    Search for Bayesian Optimization with Unknown Constraints", 2015, equation 1).
+    """
+    tasks = data.get("tasks", {})
+    if not isinstance(tasks, dict) or not all(isinstance(task, dict) for task in tasks.values()):
+        raise InputError(f"{path}: tasks are not objects with a type", _FIX)
+    kinds = {name: str(task.get("type", "OBJECTIVE")).upper() for name, task in tasks.items()}
+    if wrong := [kind for kind in kinds.values() if kind not in ("OBJECTIVE", "CONSTRAINT")]:
+        raise InputError(f"{path}: unknown type {wrong[0]!r} of a task", _FIX)
+    goals = [name for name, kind in kinds.items() if kind == "OBJECTIVE"]
+    if len(goals) != 1:
+        return False
+    try:
+        if goals[0] not in (MAIN, OBJECTIVE):
+            message.objective.add(name=goals[0])
+        for name in sorted(kinds.keys() - {goals[0]}):
+            message.constraint.add(name=name, min=0.0)
+    except ValueError as error:
+        raise InputError(f"{path}: tasks: {error}", _FIX) from None
+    return True

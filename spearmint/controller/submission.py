@@ -20,7 +20,8 @@ def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: st
         key: Digest of the trial; the runner copies it into its result.
     """
     folder = layout.folder(trial.id)
-    folder.path.mkdir(exist_ok=True)
+    for directory in (layout.jobs, layout.outputs, folder.path):  # a user can delete them
+        directory.mkdir(exist_ok=True)
     for stale in (folder.reports, folder.result):
         stale.unlink(missing_ok=True)
     spec: dict[str, object] = {

@@ -62,6 +62,8 @@ def to_result(
             raise BadResult(f"{verb} both {OBJECTIVE!r} and {MAIN!r}, expected one of them")
         given[OBJECTIVE] = given.pop(MAIN)
     if unknown := [name for name in given if name not in known]:
+        if len(known) == 1:
+            raise BadResult(f"{verb} {short(returned)}, expected one number{_advice(known[0])}")
         hint = _similar(str(unknown[0]), known)
         raise BadResult(f"{verb} unknown {unknown[0]!r}, expected {_expected(known)}{hint}")
     if missing := [name for name in known if name not in given]:
@@ -138,6 +140,10 @@ def _of(name: str) -> str:
 def _expected(names: Sequence[str]) -> str:
     keys = ", ".join(f"{name!r}: number" for name in names)
     return f"{{{keys}}}" if len(names) > 1 else "one number"
+
+
+def _advice(goal: str) -> str:
+    return f" or {{{goal!r}: number}}; config.pb declares no other names"
 
 
 def _similar(name: str, known: Iterable[str]) -> str:

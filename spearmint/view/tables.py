@@ -9,7 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from spearmint.formatting import TABLE_DIGITS, column_name, constraint_text, format_value, plain
+from spearmint.formatting import (
+    TABLE_DIGITS,
+    column_name,
+    constraint_text,
+    format_value,
+    format_vector,
+    plain,
+)
 from spearmint.model import Trial, TrialState, Variable
 
 
@@ -50,7 +57,7 @@ def trial_table(
             *(Text(constraint_text(trial, name)) for name in limited),
             f"{trial.seconds:.1f}" if trial.seconds is not None else "-",
             *([gpu_busy.get(trial.id, "-")] if gpu_busy else []),
-            *(Text(",".join(format_value(x, TABLE_DIGITS) for x in vector)) for vector in values),
+            *(Text(format_vector(vector, TABLE_DIGITS)) for vector in values),
             *([" ".join(trial.tags)] if has_tags else []),
         )
     return table

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from spearmint.config.hips import read_hips
 from spearmint.config.reader import load_experiment
 from spearmint.config.wrapper import require_syntax
 from spearmint.errors import InputError
@@ -185,6 +186,23 @@ def test_a_config_json_is_told_apart_and_converted(tmp_path: Path) -> None:
     assert "nothing to convert" in commands.spearmint("convert", tmp_path).stdout
 
 
+def test_tasks_of_a_config_json_become_an_objective_and_constraints(tmp_path: Path) -> None:
+    tasks = {"branin": {"type": "OBJECTIVE"}, "disk": {"type": "constraint"}}
+    (tmp_path / "config.json").write_text(json.dumps(HIPS | {"tasks": tasks}))
+    code = "def main(job_id, params):\n    return {'branin': 1.0, 'disk': params['X'][0] * 0 - 1}\n"
+    (tmp_path / "net.py").write_text(code)
+    text = read_hips(tmp_path / "config.json")
+    assert "# Not used: likelihood\n" in text
+    (tmp_path / "config.pb").write_text(text)
+    found = load_experiment(tmp_path)
+    assert [objective.name for objective in found.objectives] == ["branin"]
+    assert [(limit.name, limit.low) for limit in found.constraints] == [("disk", 0.0)]
+    done = commands.spearmint("--max-finished-jobs=1", "--method=RandomChooser", tmp_path)
+    assert "infeasible" in done.stdout, done
+    (tmp_path / "config.json").write_text(json.dumps(HIPS | {"tasks": {"main": {}, "b": {}}}))
+    assert "# Not used: likelihood, tasks\n" in read_hips(tmp_path / "config.json")
+
+
 @pytest.mark.parametrize(
     ("change", "fact"),
     [
@@ -199,6 +217,9 @@ def test_a_config_json_is_told_apart_and_converted(tmp_path: Path) -> None:
         ({"variables": {"x": {"type": "INT", "min": 0, "max": 10**400}}}, "'x'"),
         ({"variables": {"\ud800": {"type": "INT", "min": 0, "max": 1}}}, r"\ud800"),
         ({"main-file": "\ud800.py"}, r"main-file '\ud800.py'"),
+        ({"tasks": ["c1"]}, "tasks"),
+        ({"tasks": {"c1": {"type": "GOAL"}}}, "'GOAL'"),
+        ({"tasks": {"main": {}, "\ud800": {"type": "CONSTRAINT"}}}, "tasks"),
     ],
 )
 def test_a_wrong_config_json_is_named(tmp_path: Path, change: dict[str, object], fact: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,18 @@ def test_it_ends_after_enough_complete_trials_broken_ones_not_counted(make_loop)
     assert figures.best.id == 1
     broken = next(t for t in loop.observer.ended_ if t.state is TrialState.BROKEN)
     assert broken.reason == "no luck"
+
+
+def test_deleted_folders_of_trials_are_created_again(make_loop) -> None:
+    loop = make_loop(FakeDriver(), finished=4)
+    layout = loop.layout
+
+    def delete(*_: object) -> None:
+        for directory in (layout.jobs, layout.outputs):
+            shutil.rmtree(directory, ignore_errors=True)
+
+    loop.observer.ended = delete
+    assert loop.run().complete == 4
 
 
 def test_it_fills_at_once_and_never_runs_more(make_loop) -> None:

@@ -60,3 +60,10 @@ def test_a_shell_trial_writes_one_number_or_json() -> None:
     for wrong in ("", "true", "[0.5]", '"x"', "{}", "nan", '{"objective": NaN}'):
         with pytest.raises(BadResult, match=r"\$SPEARMINT_RESULT"):
             to_text_result(wrong, [])
+
+
+def test_a_dict_without_declared_names_is_shown_with_what_is_expected() -> None:
+    with pytest.raises(BadResult) as caught:
+        to_result({"loss": 0.5, "acc": 1}, [])
+    facts = ["'loss': 0.5", "one number", "{'objective': number}", "config.pb"]
+    assert all(fact in str(caught.value) for fact in facts), caught.value
