@@ -18,6 +18,7 @@ from sge_jobs.errors import InputError
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)", re.ASCII)
 _CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)")
 _METADATA = "need"
 
@@ -52,6 +53,18 @@ def read_gpus(value: str | float) -> float:
     elif number > 0 and round(number, 2) == number:
         return number
     raise ValueError("expected a whole number, or a share of one GPU from 0.01 to 0.99")
+
+
+def read_memory(text: str) -> str:
+    """Return a size that Grid Engine accepts, such as ``8G`` or ``500M``, unchanged.
+
+    Raises:
+        ValueError: ``text`` has another form, or is less than a megabyte: a unit is missing.
+    """
+    found = _MEMORY.fullmatch(text)
+    if found is None or float(found[1]) * 1000 ** " kmgt".index(found[2].lower() or " ") < 1e6:
+        raise ValueError("expected a size of at least 1M with its unit, e.g. 8G or 500M")
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +118,7 @@ class Resources:
     gpus: float = _need(
         0, "-g", "--gpus", metavar="N", parse=read_gpus, common=True,
         help="Assign this many GPUs of one host, or a share of one GPU, e.g. 0.25. Default: 0.",
-        qsub=lambda need: ("-l", f"gpu{'_share' if 0 < need.gpus < 1 else ''}={need.gpus:g}"),
+        qsub=lambda need: ("-l", f"gpu{'_share' if 0 < need.gpus < 1 else ''}={need.gpus:.9g}"),
     )  # fmt: skip
     walltime_s: float | None = _need(
         None, "-t", "--time", metavar="TIME", parse=read_duration, common=True,
@@ -114,7 +127,7 @@ class Resources:
         qsub=lambda need: ("-l", f"h_rt={math.ceil(need.walltime_s or 0)}"),
     )  # fmt: skip
     memory: str = _need(
-        "", "-m", "--memory", metavar="SIZE",
+        "", "-m", "--memory", metavar="SIZE", parse=read_memory,
         help="Use a host with this much free memory, e.g. 8G. Default: any host.",
         qsub=lambda need: ("-l", f"mem_free={need.memory}"),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sge_jobs.cli.job_options import add_job_arguments, job_spec
 from sge_jobs.cli.output import say
+from sge_jobs.errors import InputError
 from sge_jobs.model import JobSpec
 from sge_jobs.queue.qsub import job_script, qsub_argv
 from sge_jobs.queue.queue import Queue
@@ -52,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         say(dry_run(spec))
         return 0
+    if log is not None and log.is_dir() and not spec.tasks:
+        raise InputError(f"--log={arguments.log} is a directory", "Name a file in it.")
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
     say(Queue().submit(spec))

@@ -20,7 +20,7 @@ _NAME_LIMIT = 120  # Grid Engine allows 512; the name of the log has a limit too
 _FORBIDDEN_NAMES = {"none", "all", "template"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHELLS_OWN = {"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"}
-_TASKS = re.compile(r"[1-9]\d*(-[1-9]\d*(:[1-9]\d*)?)?")
+_TASKS = re.compile(r"(?P<first>[1-9]\d*)(-(?P<last>[1-9]\d*)(:[1-9]\d*)?)?", re.ASCII)
 # A minute is longer than a failover of a file server. After it, the job goes back to the queue,
 # perhaps for another host. The second time, it goes into the error state. If its log cannot be
 # opened, the message goes to a file in the home directory.
@@ -141,10 +141,20 @@ def _wrong_values(spec: JobSpec) -> list[str]:
     walltime = resources.walltime_s
     if walltime is not None and not (math.isfinite(walltime) and walltime > 0):
         wrong.append(f"walltime is {walltime} s, must be above 0")
-    if spec.tasks and not _TASKS.fullmatch(spec.tasks):
+    return wrong + _wrong_tasks(spec)
+
+
+def _wrong_tasks(spec: JobSpec) -> list[str]:
+    wrong: list[str] = []
+    match = _TASKS.fullmatch(spec.tasks)
+    if spec.tasks and not match:
         wrong.append(f"tasks is {spec.tasks!r}, expected e.g. 1-41 or 1-41:2")
+    if match and match["last"] and int(match["first"]) > int(match["last"]):
+        wrong.append(f"tasks is {spec.tasks!r}: the first number is above the last")
     if spec.concurrent_tasks is not None and spec.concurrent_tasks < 1:
         wrong.append(f"concurrent tasks is {spec.concurrent_tasks}, must be at least 1")
+    elif spec.concurrent_tasks is not None and not spec.tasks:
+        wrong.append("concurrent tasks limits the tasks of an array: give tasks, e.g. 1-41")
     return wrong
 
 

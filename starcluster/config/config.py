@@ -43,6 +43,8 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
         ConfigError: The file does not exist, cannot be read, or other users can read it.
     """
     file = path or default_path(environment)
+    if file.is_dir():
+        raise ConfigError(f"the config file {short(file)} is a directory", "Name a file in it.")
     if not file.is_file():
         if path is not None or environment.get("STARCLUSTER_CONFIG"):
             fix = f"Create it: starcluster -c {short(file)} help"
@@ -204,7 +206,9 @@ class Config:
             raise ConfigError(what, "Create it: starcluster help")
         if not chosen:
             what = f"{self.shown_path} has {len(known)} cluster templates and no default_template"
-            raise ConfigError(what, f"Choose one with -c: {', '.join(known)}" if known else "")
+            fix = f"Choose one with -c: {', '.join(known)}"
+            add = "Add a section [cluster NAME]. An example: starcluster -c NEW_FILE help"
+            raise ConfigError(what, fix if known else add)
         what = f"no cluster template '{chosen}' in {self.shown_path}"
         fix = did_you_mean(chosen, known) or f"Its templates: {', '.join(known) or 'none'}."
         raise InputError(what, fix)

@@ -133,6 +133,9 @@ def test_a_dry_run_prints_what_a_shell_can_run(
     ("argv", "said"),
     [
         (["submit", "--time=soon", "--", "x"], "--time=soon: "),
+        (["submit", "--memory=8", "--", "x"], "--memory=8: "),
+        (["submit", "--log=.", "--", "x"], "--log=. "),
+        (["submit", "--concurrent=2", "--", "x"], "tasks"),
         (["submit", "--env=NO_SUCH_VARIABLE", "--", "x"], "--env=NO_SUCH_VARIABLE: "),
         (["submit", "--tasks=all", "--", "x"], "'all'"),
         (["submit", "--qsub=-m 'a", "--", "x"], "--qsub=-m 'a: No closing quotation"),

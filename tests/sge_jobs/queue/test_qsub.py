@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from sge_jobs.errors import InputError
 from sge_jobs.model import JobSpec
 from sge_jobs.queue.qsub import job_name, job_script, qsub_argv
-from sge_jobs.resources import Resources, needs, parse_resources, read_gpus, resource_argv
+from sge_jobs.resources import (
+    Resources,
+    needs,
+    parse_resources,
+    read_gpus,
+    read_memory,
+    resource_argv,
+)
 
 # Prints the arguments of the job, its directory and a variable.
 SHOW = (
@@ -230,7 +237,9 @@ def test_names_are_legal_and_differ_where_texts_do(one: str, other: str) -> None
         ({"environment": {"A-B": "x"}}, "'A-B'"),
         ({"environment": {"UID": "0"}}, "'UID'"),
         ({"tasks": "1-"}, "'1-'"),
+        ({"tasks": "5-1"}, "'5-1'"),
         ({"tasks": "1-3", "concurrent_tasks": 0}, "concurrent tasks .*0"),
+        ({"concurrent_tasks": 2}, "concurrent tasks .*tasks, e"),
         ({"resources": Resources(gpus=-1)}, "gpus .*-1"),
         ({"resources": Resources(gpus=1.5)}, "gpus .*1.5"),
         ({"resources": Resources(gpus=0.001)}, "gpus .*0.001"),
@@ -249,7 +258,13 @@ def test_what_cannot_run_is_refused_before_qsub(
 
 
 @pytest.mark.parametrize(
-    ("text", "request_"), [("2", ["-l", "gpu=2"]), ("0.25", ["-l", "gpu_share=0.25"]), ("0", [])]
+    ("text", "request_"),
+    [
+        ("2", ["-l", "gpu=2"]),
+        ("0.25", ["-l", "gpu_share=0.25"]),
+        ("0", []),
+        ("1234567", ["-l", "gpu=1234567"]),
+    ],
 )
 def test_whole_gpus_and_a_share_of_one_are_requested(text: str, request_: list[str]) -> None:
     assert resource_argv(Resources(gpus=read_gpus(text))) == request_
@@ -259,6 +274,17 @@ def test_whole_gpus_and_a_share_of_one_are_requested(text: str, request_: list[s
 def test_other_numbers_of_gpus_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"0\.01"):
         read_gpus(text)
+
+
+@pytest.mark.parametrize("text", ["8", "8X", "8GB", "8 G", "-8G", "0G", "64k", "1e9", "8G,gpu=1"])
+def test_a_size_without_its_unit_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="8G"):
+        read_memory(text)
+
+
+@pytest.mark.parametrize("text", ["8G", "0.5g", "1M", "500m", "1T", "8589934592"])
+def test_a_size_of_grid_engine_is_not_changed(text: str) -> None:
+    assert read_memory(text) == text
 
 
 def test_each_resource_has_an_option_and_arguments_of_qsub() -> None:

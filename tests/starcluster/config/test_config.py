@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from starcluster import config
 from starcluster.config import schema
 from starcluster.config.parsers import NodeType
 from starcluster.config.template import DEFAULT_IMAGE
@@ -378,6 +379,13 @@ def test_a_longer_line_goes_on_when_it_is_indented_further(tmp_path: Path) -> No
     template = load(tmp_path, text).template()
     assert [plugin.name for plugin in template.plugins] == ["a", "b"]
     assert template.plugins[0].arguments == {"x": "1"}
+
+
+def test_a_config_without_templates_and_a_directory_have_a_fix(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"0 cluster templates.*\n.*\[cluster NAME\]"):
+        load(tmp_path, "[global]\n").template()
+    with pytest.raises(ConfigError, match="directory"):
+        config.load(tmp_path, {})
 
 
 def test_the_template_taken_without_a_name(tmp_path: Path) -> None:
