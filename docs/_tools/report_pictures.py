@@ -26,6 +26,7 @@ from rich.console import Console
 from selenium import webdriver
 
 from spearmint.view.dashboard import WebStatus
+from spearmint.view.web_key import with_key
 
 STATIC = Path(__file__).parents[1] / "_static"
 WIDTH, MOST_HEIGHT = 1000, 1700
@@ -127,14 +128,14 @@ def take_dashboard(search: Path, output: Path) -> None:
             config=search / "config.pb",
             url=url,
             console=Console(file=text, width=200),
-        ),
+        ) as status,
         browser(_DASHBOARD_HEIGHT + 200) as page,
     ):
         host, port = re.findall(r"http://([\d.]+):(\d+)", text.getvalue())[0]
         deadline = time.monotonic() + _DASHBOARD_S
         while not answers(host, int(port)) and time.monotonic() < deadline:
             time.sleep(0.5)
-        page.get(f"http://{host}:{port}/dashboard/studies/1")
+        page.get(with_key(f"http://{host}:{port}/dashboard/studies/1", status.key))
         while page.execute_script(_CHARTS) < 3 and time.monotonic() < deadline:
             time.sleep(0.5)
         time.sleep(2.0)  # charts are drawn after they are added

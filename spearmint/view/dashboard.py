@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from rich.console import Console
 from spearmint.errors import InputError
 from spearmint.html_report.libraries import LIBRARIES
 from spearmint.view.live_report import PATH
+from spearmint.view.web_key import VARIABLE, with_key
 from starmint import extra_command
 
 _SERVER = (sys.executable, "-P", "-m", "spearmint.view.dashboard_server")
@@ -22,11 +24,16 @@ _STOP_S = 5.0
 
 
 class WebStatus:
-    """Serves the dashboard and the report in a separate process until the context ends."""
+    """Serves the dashboard and the report in a separate process until the context ends.
+
+    Attributes:
+        key: The secret that requests need; see :mod:`spearmint.view.web_key`.
+    """
 
     def __init__(
         self, enabled: bool, host: str, port: int, *, config: Path, url: str, console: Console
     ) -> None:
+        self.key = secrets.token_urlsafe(16)
         self._enabled, self._host, self._port = enabled, host, port
         self._config, self._url, self._console = config, url, console
         self._server: subprocess.Popen[bytes] | None = None
@@ -49,13 +56,16 @@ class WebStatus:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "SPEARMINT_STORAGE": self._url},
+            env={**os.environ, "SPEARMINT_STORAGE": self._url, VARIABLE: self.key},
             start_new_session=True,
         )
         address = f"http://{self._host}:{port}"
-        self._console.print(f"Dashboard: {address}/", markup=False)
+        paths = {"Dashboard": "/"}
         if all(map(importlib.util.find_spec, LIBRARIES)):
-            self._console.print(f"Report: {address}{PATH}", markup=False)
+            paths["Report"] = PATH
+        for what, path in paths.items():
+            line = f"{what}: {with_key(address + path, self.key)}"
+            self._console.print(line, markup=False, soft_wrap=True)
         return self
 
     def __exit__(

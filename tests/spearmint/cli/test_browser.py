@@ -71,11 +71,13 @@ def test_the_page_opens_shows_the_best_value_and_follows(
         assert controller.stdout is not None
         address = None
         while address is None:
-            address = re.search(r"http://127\.0\.0\.1:\d+/", controller.stdout.readline())
+            address = re.search(
+                r"(http://127\.0\.0\.1:\d+/)\?key=\S+", controller.stdout.readline()
+            )
         wait = WebDriverWait(browser, 90, ignored_exceptions=[Exception])
-        wait.until(lambda b: b.get(f"{address.group()}dashboard") is None)
+        wait.until(lambda b: b.get(address.group()) is None)
         wait.until(shows("trial@us", "trial@de"))
-        browser.get(f"{address.group()}dashboard/studies/1")
+        browser.get(f"{address[1]}dashboard/studies/1")
         wait.until(shows("trial@us", "Best Trial (number=0)", "0.7125"))
         (experiment.root / "go").touch()
         wait.until(shows("Best Trial (number=1)", "0.2875"))  # the same page, without a reload

@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import socket
+import urllib.error
 import urllib.request
 
 import psutil
@@ -21,14 +22,14 @@ SLOW = (
 )
 
 
-def fetch(url: str) -> bytes:
+def fetch(url: str, opener: urllib.request.OpenerDirector) -> bytes:
     """Return the answer of ``url`` as soon as there is one."""
     answers: list[bytes] = []
 
     def is_there() -> bool:
         with (
             contextlib.suppress(OSError),
-            urllib.request.urlopen(url, timeout=100) as answer,  # noqa: S310 - our own server
+            opener.open(url, timeout=100) as answer,
         ):
             answers.append(answer.read())
         return bool(answers)
@@ -47,11 +48,17 @@ def test_the_dashboard_shows_the_search_and_ends_with_it(
     assert controller.stdout is not None
     url = None
     while url is None:
-        url = re.search(r"http://127\.0\.0\.1:\d+/", controller.stdout.readline())
-    page = url.group()
-    assert b"Optuna Dashboard" in fetch(f"{page}dashboard")
-    assert b"This page reloads" in fetch(f"{page}report")
-    studies = json.loads(fetch(f"{page}api/studies"))["study_summaries"]
+        url = re.search(r"(http://127\.0\.0\.1:\d+/)\?key=\S+", controller.stdout.readline())
+    page = url[1]
+    mine = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    assert b"Optuna Dashboard" in fetch(url.group(), mine)
+    assert b"This page reloads" in fetch(f"{page}report", mine)
+    delete = urllib.request.Request(f"{page}api/studies/1", method="DELETE")  # noqa: S310
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(delete, timeout=100)  # noqa: S310 - another user of the host
+    assert caught.value.code == 403
+    caught.value.close()
+    studies = json.loads(fetch(f"{page}api/studies", mine))["study_summaries"]
     assert [study["study_name"] for study in studies] == ["trial"]
     servers = [process.pid for process in psutil.process_iter() if _serves(process, page)]
     assert servers
