@@ -94,6 +94,7 @@ class OpenSearch:
         self.space: Space | None = None
         self.session: Session
         self._tools, self._stack = tools, ExitStack()
+        self._lock: ExperimentLock | None = None
 
     def open_config(self, config: Path, region: str | None) -> None:
         """Open the search of a config.pb."""
@@ -128,14 +129,15 @@ class OpenSearch:
         previous: OpenSearch | None = None,
     ) -> None:
         """Open the study; take over the lock of ``previous``, and end it, when all succeeded."""
+        lock = (None if previous is None else previous._lock) or ExperimentLock(layout)
         with ExitStack() as stack:
             if previous is None:
-                stack.enter_context(ExperimentLock(layout))
+                stack.enter_context(lock)
             self.session = self._tools.open(experiment)
             self._stack = (stack if previous is None else previous._stack).pop_all()
         if previous is not None:
             previous.is_open = False
-        self.is_open = True
+        self._lock, self.is_open = lock, True
 
     def set_direction(self, *, maximize: bool) -> None:
         """Change the direction of a search without trials.
@@ -149,6 +151,10 @@ class OpenSearch:
             self.session = self._tools.open(
                 lambda: declare(root, space, storage, maximize=maximize)
             )
+
+    def has_directory(self) -> bool:
+        """Return whether the directory is still the one that was opened: users delete it."""
+        return self._lock is not None and self._lock.is_held()
 
     def close(self) -> None:
         """Release the lock."""
@@ -164,13 +170,20 @@ _OPEN: dict[Path, OpenSearch] = {}  # searches of spaces, by directory
 
 @contextmanager
 def _idle_previous(root: Path) -> Iterator[OpenSearch | None]:
-    """Yield the search that an earlier cell of a notebook opened; None if it is in use."""
+    """Yield the search that an earlier cell of a notebook opened.
+
+    Yield None if it is in use, or if its directory was deleted.
+    """
     previous = _OPEN.get(root)
     if previous is None or not previous.busy.acquire(blocking=False):
         yield None
         return
     try:
-        yield previous
+        if previous.has_directory():
+            yield previous
+        else:
+            previous.close()
+            yield None
     finally:
         previous.busy.release()
 

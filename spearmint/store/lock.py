@@ -68,6 +68,10 @@ class ExperimentLock:
         except OSError as error:
             raise NotWritable(f"cannot write in {self._layout.root}: {error.strerror}") from None
 
+    def is_held(self) -> bool:
+        """Return whether this object has the lock, and its file is still there."""
+        return self._fd is not None and self._is_current(self._fd)
+
     def _is_current(self, fd: int) -> bool:
         try:
             return os.path.samestat(os.fstat(fd), self._layout.lock.stat())

@@ -143,7 +143,7 @@ def _expected(names: Sequence[str]) -> str:
 
 
 def _advice(goal: str) -> str:
-    return f" or {{{goal!r}: number}}; config.pb declares no other names"
+    return f" or {{{goal!r}: number}}; no other names are declared"
 
 
 def _similar(name: str, known: Iterable[str]) -> str:

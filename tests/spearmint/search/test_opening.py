@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,19 @@ def test_a_failed_second_search_leaves_the_first_open(
         first.tell(first.ask(), 0.5)
     with start(tmp_path) as search:
         assert len(search.trials) == 2
+
+
+def test_a_directory_that_was_deleted_is_a_new_search(tmp_path: Path) -> None:
+    first = start(tmp_path / "s")
+    first.tell(first.ask(), 1.0)
+    shutil.rmtree(tmp_path / "s")
+    with start(tmp_path / "s", {"y": (0, 2)}) as second:
+        assert second.trials == []
+        second.tell(second.ask(), 0.5)
+        with pytest.raises(InputError, match="closed"):
+            first.ask()
+        with start(tmp_path / "s", {"y": (0, 2)}) as third:  # still takes over in a notebook
+            assert len(third.trials) == 1
 
 
 def test_a_wrong_method_does_not_replace_the_space(tmp_path: Path) -> None:

@@ -65,5 +65,5 @@ def test_a_shell_trial_writes_one_number_or_json() -> None:
 def test_a_dict_without_declared_names_is_shown_with_what_is_expected() -> None:
     with pytest.raises(BadResult) as caught:
         to_result({"loss": 0.5, "acc": 1}, [])
-    facts = ["'loss': 0.5", "one number", "{'objective': number}", "config.pb"]
+    facts = ["'loss': 0.5", "one number", "{'objective': number}", "declared"]
     assert all(fact in str(caught.value) for fact in facts), caught.value
