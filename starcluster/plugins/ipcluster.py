@@ -24,7 +24,7 @@ env=$1
 run=/tmp/ipcluster-$(id -u)
 security=$HOME/.ipython/profile_default/security
 mkdir -p -m 700 "$run"
-[ -O "$run" ] || { echo "$run belongs to another user" >&2; exit 1; }
+[ -O "$run" ] && [ ! -L "$run" ] || { echo "$run belongs to another user" >&2; exit 1; }
 alive() { # NAME PROGRAM
     [ -s "$run/$1.pid" ] && tr '\0' ' ' <"/proc/$(cat "$run/$1.pid")/cmdline" 2>/dev/null \
         | grep -q "/bin/$2 "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -51,12 +52,13 @@ class GpuLocks:
         uid = os.geteuid()
         named = directory or os.environ.get(LOCKS)
         self._directory = Path(named or f"/tmp/spearmint-gpus-{uid}")  # noqa: S108 - checked
-        self._directory.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):  # anything of another user, or a dangling link
+            self._directory.mkdir(mode=0o700)
         found = self._directory.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o077:
             raise SpearmintError(
                 f"{self._directory} is not a directory that only this user can use",
-                "Remove it, or ask its owner to.",
+                f"Remove it, or set {LOCKS} to a private directory, the same for all your workers.",
             )
 
     def lock(self, uuid: str, wait_s: float = 5.0) -> int | None:

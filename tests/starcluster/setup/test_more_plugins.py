@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from starcluster.errors import ConfigError
-from starcluster.plugins import xvfb
+from starcluster.plugins import ipcluster, xvfb
 from starcluster.plugins.ipcluster import IPCluster
 from starcluster.plugins.mpich2 import HOSTS, MPICH2Setup
 from starcluster.plugins.xvfb import XvfbSetup
@@ -118,3 +118,19 @@ def test_arguments_that_make_no_sense() -> None:
         IPCluster(packer="pickel")
     with pytest.raises(ConfigError, match="':1'"):
         XvfbSetup(display=":1")
+
+
+def test_the_directory_of_ipcluster_in_tmp_must_be_no_link(tmp_path: Path) -> None:
+    name = f"test-{os.getpid()}"  # instead of the uid, which another user knows
+    run, mine = Path(f"/tmp/ipcluster-{name}"), tmp_path / "mine"
+    script = f"id() {{ echo {name}; }}\n{ipcluster._COMMON}\ntouch $run/controller.pid"
+    mine.mkdir()
+    run.symlink_to(mine)
+    try:
+        done = subprocess.run(["sh", "-c", script, "sh", "env"], check=False, capture_output=True)
+        assert (done.returncode, list(mine.iterdir())) == (1, [])
+        run.unlink()
+        subprocess.run(["sh", "-c", script, "sh", "env"], check=True)
+        assert run.stat().st_mode & 0o777 == 0o700
+    finally:
+        run.unlink() if run.is_symlink() else shutil.rmtree(run)
