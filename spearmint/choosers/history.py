@@ -169,12 +169,7 @@ def history(
         # Their constraints are known.
         observed += [(row, [0.0] * len(signs), trial) for row, trial in infeasible]
         infeasible = []
-    every = np.array([losses for _, losses, _ in observed]).reshape(-1, len(signs))
-    finite = every[np.isfinite(every).all(axis=1)]
-    if not len(finite):
-        observed, every = [], finite
-    else:
-        every = np.clip(every, finite.min(axis=0), finite.max(axis=0))
+    observed, losses = _finite(observed, len(signs))
 
     def coordinates(rows: Iterable[list[float]]) -> Array:
         values = np.array(list(rows)).reshape(-1, len(space))
@@ -184,12 +179,24 @@ def history(
     return History(
         space=space,
         points=coordinates(row for row, _, _ in observed),
-        losses=every,
+        losses=losses,
         pending=coordinates(pending),
         infeasible=coordinates(row for row, _ in infeasible),
         trials=tuple(trial for _, _, trial in observed),
         unvalued=tuple(trial for _, trial in infeasible),
     )
+
+
+def _finite(observed: list[_Observed], objectives: int) -> tuple[list[_Observed], Array]:
+    """Return the trials and their losses (n, K), the infinite ones replaced by the worst or best.
+
+    There are no trials if no loss is finite.
+    """
+    losses = np.array([losses for _, losses, _ in observed]).reshape(-1, objectives)
+    finite = losses[np.isfinite(losses).all(axis=1)]
+    if not len(finite):
+        return [], finite
+    return observed, np.clip(losses, finite.min(axis=0), finite.max(axis=0))
 
 
 def _observed(

@@ -13,10 +13,11 @@ from contextlib import nullcontext
 from typing import Any
 
 from spearmint.controller.controller import Controller
+from spearmint.controller.events import SearchObserver
 from spearmint.controller.limits import SearchLimits, StudyLimits
 from spearmint.controller.signals import StopRequest, stop_on_signals
 from spearmint.controller.study_run import StudyRun
-from spearmint.drivers import DriverSettings, make_driver
+from spearmint.drivers import Driver, DriverSettings, make_driver
 from spearmint.drivers.local import usable_cores
 from spearmint.errors import InputError, SearchStopped
 from spearmint.fidelity import next_to_resume
@@ -99,20 +100,7 @@ def run_trials(session: Session, n_jobs: int, options: RunOptions, *, progress: 
         make_observer(console, total) if progress else _Silent(console) as observer,
         signals as stop,
     ):
-        run = StudyRun(
-            experiment=study.experiment,
-            layout=session.layout,
-            study=study,
-            driver=driver,
-            limits=StudyLimits(
-                finished=total,
-                broken=options.max_broken,
-                patience=options.patience,
-                target=options.target,
-            ),
-            records=Records(session.layout, study.experiment, grid_size=options.grid_size),
-            observer=observer,
-        )
+        run = _run_of(session, driver, options, observer)
         for lesson in study.lessons:
             observer.note(lesson)
         limits = SearchLimits(
@@ -130,13 +118,37 @@ def run_trials(session: Session, n_jobs: int, options: RunOptions, *, progress: 
             study.expect(None)  # later trials are asked for one by one
         is_complete = _is_complete(run, total)
     if stop.requested and not is_complete:
-        if stop.number == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise SearchStopped(
-            f"stopped with {counts.finished} of {total} trials finished",
-            "Rerun the script to continue.",
-            number=stop.number,
-        )
+        raise _stopped(stop, counts.finished, total)
+
+
+def _run_of(
+    session: Session, driver: Driver, options: RunOptions, observer: SearchObserver
+) -> StudyRun:
+    study = session.study
+    return StudyRun(
+        experiment=study.experiment,
+        layout=session.layout,
+        study=study,
+        driver=driver,
+        limits=StudyLimits(
+            finished=options.max_finished_jobs,
+            broken=options.max_broken,
+            patience=options.patience,
+            target=options.target,
+        ),
+        records=Records(session.layout, study.experiment, grid_size=options.grid_size),
+        observer=observer,
+    )
+
+
+def _stopped(stop: StopRequest, finished: int, total: int) -> BaseException:
+    if stop.number == signal.SIGINT:
+        return KeyboardInterrupt()
+    return SearchStopped(
+        f"stopped with {finished} of {total} trials finished",
+        "Rerun the script to continue.",
+        number=stop.number,
+    )
 
 
 def _is_complete(run: StudyRun, total: int) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from spearmint.errors import DriverUnreachable
 from spearmint.trial.transport import mailroom
 from spearmint.trial.transport.parcel import Parcel
-from tests.spearmint.trial.transport.test_transport import KEY, Job
+from tests.spearmint.trial.transport.sides import KEY, Job
 
 HEADER = {"key": KEY, "run": 1, "start": "a", "number": 1, "offset": 0, "has_files": True}
 Entries = list[tuple[str, int, bytes]]
