@@ -85,10 +85,12 @@ def load_module(directory: Path, name: str) -> ModuleType:
     """Import the file NAME.py of ``directory``, even if another module has the same name.
 
     The directory is the last entry of sys.path: a wrapper called random.py must not replace the
-    standard module for other imports.
+    standard module for other imports. The file is sys.argv[0], without arguments: code that also
+    runs as a script parses its options, and gets their defaults.
     """
     sys.path.append(str(directory))
     path = directory / f"{name}.py"
+    sys.argv = [str(path)]
     found = importlib.util.spec_from_file_location(name, path)
     if not path.is_file() or found is None or found.loader is None:
         raise BadResult(f"{path} does not exist")

@@ -52,6 +52,19 @@ def test_the_gpus_of_a_trial_are_known_after_it_ended(
     assert runner["host"] == os.uname().nodename
 
 
+def test_code_that_is_also_a_script_gets_the_defaults_of_its_options(tmp_path: Path) -> None:
+    code = """
+import argparse, sys
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.25)
+def main(job_id, params):
+    print(parser.prog, sys.argv[1:])
+    return parser.parse_args().lr
+"""
+    result, output = run_trial(tmp_path, code)
+    assert (result["value"], output) == (0.25, "wrapper.py []\n")
+
+
 def test_main_gets_arrays_and_lists_as_in_the_original(tmp_path: Path) -> None:
     params = {
         "lr": {"kind": "FLOAT", "values": [0.5]},
