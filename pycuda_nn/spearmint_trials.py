@@ -10,9 +10,10 @@ from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.errors import ConfigError, PycudaNNError, TrainingDiverged
 from pycuda_nn.protocols import Backend
+from pycuda_nn.training.facts import DataFacts
 from pycuda_nn.training.history import EpochReport
 from pycuda_nn.training.large_batch import check_rows
-from pycuda_nn.training.many import ManyResult, train_many
+from pycuda_nn.training.many import ManyResult, train_on
 
 
 class Proposed(Protocol):
@@ -105,14 +106,14 @@ def run_trials(
         raise ConfigError("trials need validation data", "Pass validation data.")
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    waiting = list(search.pending)
+    waiting, facts = list(search.pending), DataFacts(train, valid)
     while True:
         fresh = min(batch - len(waiting[:batch]), trials - len(search.trials))
         chosen = waiting[:batch] + (search.ask_many(fresh) if fresh > 0 else [])
         waiting = waiting[batch:]
         if not chosen:
             return
-        _Together(search, monitor, folder).run(chosen, config, train, valid, backend)
+        _Together(search, monitor, folder).run(chosen, config, facts, backend)
 
 
 class _Together:
@@ -128,8 +129,7 @@ class _Together:
         self,
         chosen: list[Any],
         config: Callable[[Any], TrainConfig],
-        train: Dataset,
-        valid: Dataset,
+        facts: DataFacts,
         backend: str | Backend,
     ) -> None:
         """Train and tell ``chosen``."""
@@ -137,16 +137,15 @@ class _Together:
         for trial in chosen:
             try:
                 made = config(trial.params)
-                check_rows(made, len(train))
+                check_rows(made, len(facts.train))
             except PycudaNNError as error:
                 self._search.tell(trial, None, reason=_line(error))
                 continue
             configs.append(made)
             self._trials.append(trial)
-        train_many(
+        train_on(
+            facts,
             configs,
-            train,
-            valid,
             on_epoch=self._report,
             on_end=self._end,
             checkpoints=[self._path(trial) for trial in self._trials],

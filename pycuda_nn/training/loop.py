@@ -11,13 +11,14 @@ from typing import Any
 from pycuda_nn.backends import pick
 from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset, in_order
-from pycuda_nn.data.scaling import Scaler, TargetScaler, scaled
+from pycuda_nn.data.scaling import TargetScaler
 from pycuda_nn.errors import ConfigError, DataError, EmptyData
 from pycuda_nn.model import Model
 from pycuda_nn.network import Network
-from pycuda_nn.protocols import Backend, Split
+from pycuda_nn.protocols import Backend
 from pycuda_nn.training import checkpoint as files
 from pycuda_nn.training.checkpoint import Checkpoint
+from pycuda_nn.training.facts import DataFacts
 from pycuda_nn.training.fit_to_data import check_network, network_for, recipe
 from pycuda_nn.training.history import EpochReport, History
 from pycuda_nn.training.large_batch import check_rows, summary
@@ -91,22 +92,22 @@ def train(
         CheckpointError: The checkpoint is damaged, of another training, or cannot be written.
     """
     chosen = pick(backend, network=network) if isinstance(backend, str) else backend
-    valid = valid if valid is not None and len(valid) else None
+    facts = DataFacts(train, valid)
     path = None if checkpoint is None else Path(checkpoint)
-    begin = begin_of(config, train, valid, note or {}, network)
+    begin = begin_of(config, facts, note or {}, network)
     if path is not None and resume and path.exists():
         begin = resumed(begin, path)
         if begin.history.finished(config):
             return result_of(begin, config)
     announce([config])
-    parts = parts_of(begin, train, valid)
+    parts = facts.parts(begin)
     session = chosen.open(begin.network, recipe(config), parts, begin.state["params"])
     try:
         kept = path if chosen.saves else None
         run = TrainingRun(session, config, begin, parts, kept, on_epoch)
         while not run.finished:
             run.take(session.run_epoch(*run.inputs()))
-        end = run.now()
+        end = run.ended()
     finally:
         session.close()
     return result_of(end, config)
@@ -126,20 +127,8 @@ def resumed(begin: Checkpoint, path: Path) -> Checkpoint:
     return old
 
 
-def parts_of(begin: Checkpoint, train: Dataset, valid: Dataset | None) -> dict[str, Split]:
-    """Return the rows as ``begin`` scales them."""
-    parts = {"train": _split(train, begin)}
-    if valid is not None:
-        parts["valid"] = _split(valid, begin)
-    return parts
-
-
-def _split(data: Dataset, begin: Checkpoint) -> Split:
-    y = data.y if begin.targets is None else begin.targets.apply(data.y)
-    return Split(x=scaled(data.x, begin.scaler), y=y)
-
-
-def _target_scaler(config: TrainConfig, train: Dataset, network: Network) -> TargetScaler | None:
+def _target_scaler(config: TrainConfig, facts: DataFacts, network: Network) -> TargetScaler | None:
+    train = facts.train
     wanted = config.scale_targets == "standard" and train.classes is None
     if wanted and network.loss.name != "squared":
         raise ConfigError(
@@ -149,17 +138,17 @@ def _target_scaler(config: TrainConfig, train: Dataset, network: Network) -> Tar
     if config.scale_targets == "auto":
         table = train.encoding is not None
         wanted = table and train.classes is None and network.loss.name == "squared"
-    return TargetScaler.fit(train.y) if wanted else None
+    return facts.targets if wanted else None
 
 
 def begin_of(
     config: TrainConfig,
-    train: Dataset,
-    valid: Dataset | None,
+    facts: DataFacts,
     note: Mapping[str, Any],
     network: Network | None,
 ) -> Checkpoint:
     """Check the arguments and return the training before its first epoch."""
+    train, valid = facts.train, facts.valid
     if config.patience is not None and valid is None:
         raise ConfigError(
             f"patience = {config.patience} needs validation data",
@@ -180,19 +169,20 @@ def begin_of(
             "Pass parts of one split.",
         )
     network = network_for(config, train) if network is None else check_network(network, train)
+    of_train, of_valid = facts.fingerprints
     return Checkpoint(
         config=config,
         network=network,
         classes=train.classes,
         columns=train.columns,
-        scaler=Scaler.fit(train.x, config.scale),
+        scaler=facts.scaler(config.scale),
         history=History(),
         state={"params": network.initial_params(config.seed)},
         best=None,
-        fingerprint=files.fingerprint(train),
-        valid_fingerprint="" if valid is None else files.fingerprint(valid),
+        fingerprint=of_train,
+        valid_fingerprint=of_valid,
         note=note,
-        targets=_target_scaler(config, train, network),
+        targets=_target_scaler(config, facts, network),
         encoding=train.encoding,
     )
 

@@ -14,13 +14,13 @@ from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.errors import ConfigError, TrainingDiverged
 from pycuda_nn.protocols import Backend, SessionGroup
 from pycuda_nn.training.checkpoint import Checkpoint
+from pycuda_nn.training.facts import DataFacts
 from pycuda_nn.training.fit_to_data import recipe
 from pycuda_nn.training.history import EpochReport
 from pycuda_nn.training.loop import (
     TrainResult,
     announce,
     begin_of,
-    parts_of,
     result_of,
     resumed,
 )
@@ -70,13 +70,34 @@ def train_many(
     Raises:
         ConfigError, DataError, CheckpointError: See :func:`train`.
     """
+    return train_on(
+        DataFacts(train, valid),
+        configs,
+        on_epoch=on_epoch,
+        on_end=on_end,
+        checkpoints=checkpoints,
+        resume=resume,
+        backend=backend,
+    )
+
+
+def train_on(
+    facts: DataFacts,
+    configs: Sequence[TrainConfig],
+    *,
+    on_epoch: Callable[[int, EpochReport], object] | None,
+    on_end: Callable[[int, ManyResult], object] | None,
+    checkpoints: Sequence[str | Path | None] | None,
+    resume: bool,
+    backend: str | Backend,
+) -> list[ManyResult]:
+    """Train on the rows of ``facts``; see :func:`train_many`."""
     if checkpoints is not None and len(checkpoints) != len(configs):
         raise ConfigError(f"{len(configs)} configs, but {len(checkpoints)} checkpoints")
     paths = [path and Path(path) for path in checkpoints or [None] * len(configs)]
     used = [path.absolute() for path in paths if path]
     if len(set(used)) < len(used):
         raise ConfigError("two networks have the same checkpoint file")
-    valid = valid if valid is not None and len(valid) else None
     results: dict[int, ManyResult] = {}
 
     def end(number: int, result: ManyResult) -> None:
@@ -86,7 +107,7 @@ def train_many(
 
     open_ones: list[_Member] = []
     for number, (config, path) in enumerate(zip(configs, paths, strict=True)):
-        begin = begin_of(config, train, valid, {}, None)
+        begin = begin_of(config, facts, {}, None)
         if path and resume and path.exists():
             begin = resumed(begin, path)
         told = None if on_epoch is None else partial(on_epoch, number)
@@ -97,7 +118,7 @@ def train_many(
             open_ones.append(member)
     announce(member.config for member in open_ones)
     for members in _by_scaling(open_ones):
-        _train(members, train, valid, backend, end)
+        _train(members, facts, backend, end)
     return [results[number] for number in range(len(configs))]
 
 
@@ -123,13 +144,12 @@ def _by_scaling(members: list[_Member]) -> list[list[_Member]]:
 
 def _train(
     members: list[_Member],
-    train: Dataset,
-    valid: Dataset | None,
+    facts: DataFacts,
     backend: str | Backend,
     end: Callable[[int, ManyResult], None],
 ) -> None:
     for chosen, covered in _by_backend(members, backend):
-        parts = parts_of(covered[0].begin, train, valid)
+        parts = facts.parts(covered[0].begin)
         begins = [member.begin for member in covered]
         paths = [member.path if chosen.saves else None for member in covered]
         group = chosen.open_many(
@@ -181,4 +201,4 @@ def _epochs(
                 continue
             if stop or run.finished:
                 active.remove(place)
-                end(member.number, result_of(run.now(), member.config))
+                end(member.number, result_of(run.ended(), member.config))

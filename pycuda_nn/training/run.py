@@ -92,6 +92,17 @@ class TrainingRun:
             best=self._best,
         )
 
+    def ended(self) -> Checkpoint:
+        """Return the training after its last epoch; its state is only the parameters."""
+        params = self._session.params() if self._best is None else self._best
+        return replace(
+            self._begin,
+            config=self._config,
+            history=self._history,
+            state={"params": params},
+            best=self._best,
+        )
+
     def _report(self, losses: Array) -> EpochReport:
         epoch, rates, size = len(self._history.reports) + 1, self._rates, self._batch
         n, steps = len(self._parts["train"].x), len(rates)

@@ -38,6 +38,7 @@ Array = npt.NDArray[Any]
 Inputs = Mapping[int, tuple[Array | EpochOrder, Array]]
 Kept = TypeVar("Kept", DeviceOrder, ManyGemms, ManyEvaluator, ManyTinyKernel, Rows, TrainingStep)
 _THREADS = 256
+_VALID = "valid"  # the part that every epoch evaluates
 
 
 class Batch:
@@ -62,6 +63,7 @@ class Batch:
         self._closers: list[Any] = []
         self._choose: Callable[[Sequence[int]], None] = lambda members: None
         self.steps = np.zeros(plan.count, dtype=np.int64)
+        self._metrics: dict[str, list[Metrics]] = {}  # since the last change of a network
         with self._device.active():
             try:
                 self._build(parts, np.stack(params))
@@ -69,26 +71,52 @@ class Batch:
                 self._release()
                 raise
 
-    def run_epochs(self, inputs: Inputs) -> dict[int, npt.NDArray[np.float32]]:
-        """Train one epoch of the networks in ``inputs``; return the losses of each."""
-        plan, n_steps = self._plan, self._n_steps
-        rates = np.zeros((plan.count, n_steps), dtype=np.float32)
-        losses = np.empty_like(rates)
+    def begin_epoch(self, inputs: Inputs) -> None:
+        """Queue an epoch of the networks in ``inputs`` and its validation, without waiting."""
+        plan = self._plan
+        rates = np.zeros((plan.count, self._n_steps), dtype=np.float32)
         for k, (_, of_network) in inputs.items():
             rates[k] = rates_of(plan.recipes[k], of_network, int(self.steps[k]))
+        self._metrics.clear()
         with self._device.active():
             self._begin_epoch({k: order for k, (order, _) in inputs.items()}, rates)
             self._epoch.launch()
+            if _VALID in self._rows:
+                self._evaluator.queue(self._rows[_VALID])
+
+    def end_epoch(self, members: Sequence[int]) -> dict[int, npt.NDArray[np.float32]]:
+        """Wait for the epoch of the networks ``members``; return the losses of each."""
+        losses = np.empty((self._plan.count, self._n_steps), dtype=np.float32)
+        with self._device.active():
+            cuda.memcpy_dtoh_async(losses, self._source.losses, self._streams.main)
+            if _VALID in self._rows:
+                self._metrics[_VALID] = self._evaluator.collect(self._rows[_VALID])
             self._streams.main.synchronize()
-            cuda.memcpy_dtoh(losses, self._source.losses)
-        for k in inputs:
-            self.steps[k] += n_steps
-        return {k: losses[k] for k in inputs}
+        self.steps[list(members)] += self._n_steps
+        return {k: losses[k] for k in members}
 
     def metrics(self, part: str) -> list[Metrics]:
         """Return loss and error of each network on ``part``."""
+        if part not in self._metrics:
+            with self._device.active():
+                self._evaluator.queue(self._rows[part])
+                self._metrics[part] = self._evaluator.collect(self._rows[part])
+        return self._metrics[part]
+
+    def params_of(self, number: int) -> npt.NDArray[np.float32]:
+        """Return the parameters of a network."""
+        main = self._streams.main
+        out = np.empty(self._plan.stack.network.n_params, dtype=np.float32)
         with self._device.active():
-            return self._evaluator.metrics(self._rows[part])
+            for piece in self._plan.layout.pieces(number):
+                self._module.launch(
+                    "copy_params", (-(-piece.rows * piece.columns // _THREADS), 1), _THREADS, main,
+                    self._weights.value(piece.place), self._weights.master_at(piece.place),
+                    piece.rows, piece.columns, piece.pitch, self._copy + 4 * piece.of_state,
+                )  # fmt: skip
+            cuda.memcpy_dtoh_async(out, self._copy, main)
+            main.synchronize()
+        return out
 
     def params(self) -> npt.NDArray[np.float32]:
         """Return the parameters (networks, n)."""
@@ -102,6 +130,7 @@ class Batch:
 
     def load(self, params: Array, moments: Mapping[str, Array]) -> None:
         """Load parameters and moments as :meth:`params` and :meth:`moments` return them."""
+        self._metrics.clear()
         with self._device.active():
             self._weights.load_params(params)
             for address, values in zip(
@@ -162,6 +191,7 @@ class Batch:
         self._buffers = ManyBuffers(memory, plan, self._batch)
         settings = nets(plan.recipes, plan.dropouts)
         self._nets = memory.allocate(settings.nbytes, "the settings")
+        self._copy = memory.allocate(4 * plan.stack.network.n_params, "a copy of parameters")
         cuda.memcpy_htod(self._nets, settings)
         self._evaluator = self._kept(
             ManyEvaluator(
@@ -213,8 +243,8 @@ class Batch:
             self._device, self._memory, plan, self._plan,
             nets=self._nets, slots=self._order.slots, steps=self._n_steps,
         )  # fmt: skip
-        self._choose = self._kept(kernel).choose
-        main = self._streams.main
+        main, choose = self._streams.main, self._kept(kernel).choose
+        self._choose = lambda members: choose(members, main)
         return TinyEpoch(kernel, self._module, self._weights, self._source, main, self._n)
 
     def _batched(self) -> TrainingRecipe:
@@ -262,10 +292,12 @@ class Batch:
             self._module.launch("noise", grid, _THREADS, self._streams.main, address, n)
 
     def _begin_epoch(self, orders: Mapping[int, Array | EpochOrder], rates: Array) -> None:
+        """Queue what precedes the steps, on the main stream: no other batch waits for it."""
+        main = self._streams.main
         clocks = np.zeros((self._plan.count, 2), dtype=np.int64)
         clocks[:, 1] = self.steps
-        cuda.memcpy_htod(self._source.clock, clocks)
-        cuda.memcpy_htod(self._source.rates, rates)
+        cuda.memcpy_htod_async(self._source.clock, clocks, main)
+        cuda.memcpy_htod_async(self._source.rates, rates, main)
         self._choose(list(orders))
         self._draw(
             {k: (of.seed, of.epoch) for k, of in orders.items() if isinstance(of, EpochOrder)}
@@ -273,13 +305,12 @@ class Batch:
         for k, order in orders.items():
             if not isinstance(order, EpochOrder):
                 place = self._order.rows + 4 * k * self._order.slots
-                cuda.memcpy_htod(place, np.ascontiguousarray(order, dtype=np.int32))
+                cuda.memcpy_htod_async(place, np.ascontiguousarray(order, dtype=np.int32), main)
 
     def _draw(self, orders: Mapping[int, tuple[int, int]]) -> None:
-        """Draw the orders of the networks with this (seed, epoch)."""
+        """Queue the orders of the networks with this (seed, epoch)."""
         pairs = [orders.get(k, (0, 0)) for k in range(self._plan.count)]
         self._order.draw_many(pairs, self._streams.main)
-        self._streams.main.synchronize()
 
     def _kept(self, made: Kept) -> Kept:
         self._closers.append(made)

@@ -46,19 +46,26 @@ class ManyEvaluator:
         self._a = [memory.allocate(item * many * width, what) for width in widths[:-1]]
         self._logits = memory.allocate(4 * many * widths[-1], what)
         self._blocks = -(-self._piece // _ROWS_A_BLOCK)
-        self._sums = memory.allocate(16 * self._blocks * plan.count, what)
+        pieces = -(-rows // self._piece)
+        self._sums = memory.allocate(16 * self._blocks * plan.count * pieces, what)
         self._products: dict[tuple[int, int], Gemm] = {}
 
-    def metrics(self, rows: Rows) -> list[Metrics]:
-        """Return loss and error of all ``rows`` for each network; wait for the GPU."""
-        plan, totals = self._plan, np.zeros((self._plan.count, 2))
-        for start in range(0, rows.n, self._piece):
-            count = min(self._piece, rows.n - start)
-            self._forward(rows, start, count)
-            sums = np.empty((plan.count, -(-count // _ROWS_A_BLOCK), 2))
-            self._stream.synchronize()
-            cuda.memcpy_dtoh(sums, self._sums)
-            totals += sums.sum(axis=1)
+    def queue(self, rows: Rows) -> None:
+        """Queue the evaluation of all ``rows``, without waiting for it."""
+        for piece, start in enumerate(range(0, rows.n, self._piece)):
+            self._forward(rows, start, min(self._piece, rows.n - start), piece)
+
+    def collect(self, rows: Rows) -> list[Metrics]:
+        """Wait for the evaluation of ``rows``; return loss and error for each network."""
+        plan = self._plan
+        starts = range(0, rows.n, self._piece)
+        sums = np.empty((len(starts), plan.count * self._blocks, 2))
+        cuda.memcpy_dtoh_async(sums, self._sums, self._stream)
+        self._stream.synchronize()
+        totals = np.zeros((plan.count, 2))
+        for piece, start in zip(sums, starts, strict=True):
+            blocks = -(-min(self._piece, rows.n - start) // _ROWS_A_BLOCK)
+            totals += piece[: plan.count * blocks].reshape(plan.count, blocks, 2).sum(axis=1)
         loss, outputs = plan.stack.loss, plan.stack.sizes[-1]
         return [
             Metrics(loss=float(total) / rows.n, error=loss.error(float(wrong), rows.n, outputs))
@@ -71,7 +78,7 @@ class ManyEvaluator:
             product.close()
         self._products.clear()
 
-    def _forward(self, rows: Rows, start: int, count: int) -> None:
+    def _forward(self, rows: Rows, start: int, count: int, piece: int) -> None:
         a, layers, stack = rows.row(start), self._plan.layout.layers, self._plan.stack
         for number, layer in enumerate(layers):
             last = number == len(layers) - 1
@@ -86,7 +93,7 @@ class ManyEvaluator:
         self._module.launch(
             stack.kernels.metrics, (blocks, 1, self._plan.count), 32 * _ROWS_A_BLOCK, self._stream,
             self._logits, self._weights.value(layer.bias), rows.target(start), count,
-            layer.outputs, layer.width, self._sums,
+            layer.outputs, layer.width, self._sums + 16 * self._blocks * self._plan.count * piece,
         )  # fmt: skip
 
     def _product(self, number: int, x: int, z: int, count: int) -> Gemm:

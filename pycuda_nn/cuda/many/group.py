@@ -22,7 +22,7 @@ MOST = 128  # networks of a batch
 
 
 class CudaGroup(SessionGroup):
-    """Trains batch after batch."""
+    """Trains all batches at the same time."""
 
     def __init__(self, batches: Sequence[SharedBatch]) -> None:
         super().__init__(
@@ -32,12 +32,19 @@ class CudaGroup(SessionGroup):
 
     def run_epochs(self, inputs: Inputs) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
         """See :class:`SessionGroup`."""
-        for batch in self._batches:
-            wanted = [number for number in batch.numbers if number in inputs]
+        begun: list[tuple[SharedBatch, list[int]]] = []
+        for batch in self._batches:  # the GPU can run the steps of several shapes at the same time
+            wanted = {
+                place: inputs[number]
+                for place, number in enumerate(batch.numbers)
+                if number in inputs
+            }
             if wanted:
-                yield from zip(
-                    wanted, batch.run([inputs.get(n) for n in batch.numbers]), strict=True
-                )
+                batch.begin(wanted)
+                begun.append((batch, list(wanted)))
+        for batch, places in begun:
+            for place, losses in batch.end(places).items():
+                yield batch.numbers[place], losses
 
     def close(self) -> None:
         """See :class:`SessionGroup`."""
@@ -54,35 +61,39 @@ class CudaGroup(SessionGroup):
 
 
 class SharedBatch:
-    """A batch, the numbers of its networks in the group, and its values since the last epoch."""
+    """A batch, the numbers of its networks in the group, and their moments after the last epoch."""
 
     def __init__(self, batch: Batch, numbers: Sequence[int]) -> None:
         self.batch, self.numbers = batch, list(numbers)
-        self._kept: dict[str, Any] = {}
+        self._moments: State = {}
         self._loaded: dict[int, Mapping[str, Array]] = {}
 
-    def run(self, inputs: Sequence[Any]) -> list[npt.NDArray[np.float32]]:
-        """Train one epoch of the networks whose input is not None."""
+    def begin(self, inputs: Inputs) -> None:
+        """Queue one epoch of the networks in ``inputs``, by place."""
         self._flush()
-        self._kept.clear()
-        wanted = {place: one for place, one in enumerate(inputs) if one is not None}
-        losses = self.batch.run_epochs(wanted)
-        return [losses[place] for place in wanted]
+        self._moments.clear()
+        self.batch.begin_epoch(inputs)
+
+    def end(self, places: Sequence[int]) -> dict[int, npt.NDArray[np.float32]]:
+        """Wait for the epoch of these networks; return the losses of each."""
+        return self.batch.end_epoch(places)
 
     def metrics(self, part: str) -> list[Metrics]:
         """Return the metrics of all networks."""
         self._flush()
-        if part not in self._kept:
-            self._kept[part] = self.batch.metrics(part)
-        found: list[Metrics] = self._kept[part]
-        return found
+        return self.batch.metrics(part)
 
-    def values(self, name: str) -> Any:
-        """Return ``params`` or ``moments`` of all networks."""
+    def params(self, place: int) -> npt.NDArray[np.float32]:
+        """Return the parameters of a network."""
         self._flush()
-        if name not in self._kept:
-            self._kept[name] = getattr(self.batch, name)()
-        return self._kept[name]
+        return self.batch.params_of(place)
+
+    def moments(self) -> State:
+        """Return the moments of all networks, by name."""
+        self._flush()
+        if not self._moments:
+            self._moments = self.batch.moments()
+        return self._moments
 
     def load(self, place: int, state: Mapping[str, Array]) -> None:
         """Load the state of a network before the next use of the batch."""
@@ -99,6 +110,7 @@ class SharedBatch:
                 values[place] = state[name]
             self.batch.steps[place] = int(state["step"])
         self._loaded.clear()
+        self._moments.clear()
         self.batch.load(params, moments)
 
 
@@ -110,9 +122,8 @@ class Member(Session):
 
     def run_epoch(self, order: Any, learning_rates: Array) -> npt.NDArray[np.float32]:
         """See :class:`Session`; the other networks of the batch stand still."""
-        inputs: list[Any] = [None] * len(self._shared.numbers)
-        inputs[self._place] = (order, learning_rates)
-        return self._shared.run(inputs)[0]
+        self._shared.begin({self._place: (order, learning_rates)})
+        return self._shared.end([self._place])[self._place]
 
     def evaluate(self, part: str) -> Metrics:
         """See :class:`Session`."""
@@ -120,12 +131,11 @@ class Member(Session):
 
     def params(self) -> npt.NDArray[np.float32]:
         """See :class:`Session`."""
-        found: npt.NDArray[np.float32] = self._shared.values("params")[self._place].copy()
-        return found
+        return self._shared.params(self._place)
 
     def state(self) -> State:
         """See :class:`Session`."""
-        moments = self._shared.values("moments")
+        moments = self._shared.moments()
         mine = {name: values[self._place].copy() for name, values in moments.items()}
         step = np.array(self._shared.batch.steps[self._place], dtype=np.int64)
         return {"params": self.params(), "step": step, **mine}

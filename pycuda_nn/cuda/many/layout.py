@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,24 @@ from pycuda_nn.cuda.layout import PaddedDense, ParameterLayout
 from pycuda_nn.network import Network
 
 Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A matrix of parameters of one network; a bias has one row.
+
+    Attributes:
+        place: Its first element on the device.
+        rows, columns: Its shape, without padding.
+        pitch: Distance of two rows on the device.
+        of_state: Its first element in the parameters of a state.
+    """
+
+    place: int
+    rows: int
+    columns: int
+    pitch: int
+    of_state: int
 
 
 class ManyLayout(ParameterLayout):
@@ -47,6 +66,20 @@ class ManyLayout(ParameterLayout):
             place = slice(self._count * start, self._count * (start + size))
             each[:, start : start + size] = wide[place].reshape(self._count, size)
         return np.stack([self._one.compact(values) for values in each])
+
+    def pieces(self, number: int) -> Iterator[Piece]:
+        """Yield the weights of all layers of network ``number``, then the biases."""
+        at, dense = 0, list(zip(self.layers, self._dense, strict=True))
+        for layer, of in dense:
+            place = layer.weights + number * layer.inputs * layer.outputs
+            yield Piece(
+                place=place, rows=of.fan_in, columns=of.fan_out, pitch=layer.outputs, of_state=at
+            )
+            at += of.fan_in * of.fan_out
+        for layer, of in dense:
+            place = layer.bias + number * layer.outputs
+            yield Piece(place=place, rows=1, columns=of.fan_out, pitch=layer.outputs, of_state=at)
+            at += of.fan_out
 
     def _pieces(self) -> list[tuple[int, int]]:
         """Return start and size of each weight and bias in the layout of one network."""

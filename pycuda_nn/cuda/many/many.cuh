@@ -75,6 +75,12 @@ extern "C" __global__ void __launch_bounds__(256) update_many(const __grid_const
   update_of(of_network(m));
 }
 
+// Copies a matrix of float32 parameters (rows, columns), whose rows are `pitch` apart, to rows without padding.
+extern "C" __global__ void copy_params(const T* weight, const void* master, int rows, int columns, int pitch, float* out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < rows * columns) read_master<1>(weight, master, i / columns * pitch + i % columns, out + i);
+}
+
 extern "C" __global__ void tick_many(Clock* clock, int steps, int networks) {
   int net = blockIdx.x * blockDim.x + threadIdx.x;
   if (net >= networks) return;

@@ -41,6 +41,7 @@ _SIGNATURES: dict[str, Any] = {
     "bias_activation_many": ManyActivation,
     "activation_grad_many": ManyActivation,
     "update_many": ManyUpdate,
+    "copy_params": "PPiiiP",
     **ORDER_SIGNATURES,
 }
 _FUSED_SIGNATURES: dict[str, Any] = {

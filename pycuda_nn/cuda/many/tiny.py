@@ -50,12 +50,13 @@ class ManyTinyKernel(TinyKernel):
         self._networks = of.count
         self._fields = {"nets": nets, "slots": slots, "steps": steps}
         self._members = memory.allocate(4 * of.count, "the numbers of the networks")
-        self.choose(range(of.count))
+        self._chosen = of.count
+        cuda.memcpy_htod(self._members, np.arange(of.count, dtype=np.int32))
 
-    def choose(self, members: Sequence[int]) -> None:
-        """Train only the networks with these numbers."""
+    def choose(self, members: Sequence[int], stream: cuda.Stream) -> None:
+        """Train only the networks with these numbers in later launches on ``stream``."""
         self._chosen = len(members)
-        cuda.memcpy_htod(self._members, np.array(members, dtype=np.int32))
+        cuda.memcpy_htod_async(self._members, np.array(members, dtype=np.int32), stream)
 
     def _launch(self, argument: ctypes.Structure, stream: cuda.Stream) -> None:
         argument.networks = self._networks

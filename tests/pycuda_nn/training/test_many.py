@@ -124,3 +124,36 @@ def test_several_networks_are_refused_on_several_gpus(options: dict[str, Any]) -
     network = nn.Network.from_sizes((2, 3, 2))
     with pytest.raises(ConfigError, match="train on one GPU"):
         backend.open_many([network, network], [], {}, [])
+
+
+def test_what_depends_on_the_rows_alone_is_computed_once(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pycuda_nn.data.scaling import Scaler
+    from pycuda_nn.training import facts
+
+    calls: list[str] = []
+    fit, hashed = Scaler.fit, facts.fingerprint
+    monkeypatch.setattr(Scaler, "fit", lambda x, kind: calls.append(kind) or fit(x, kind))
+    monkeypatch.setattr(facts, "fingerprint", lambda data: calls.append(data.name) or hashed(data))
+    train, valid, _ = parts
+    nn.train_many(CONFIGS, train, valid, backend="numpy")
+    assert sorted(calls) == sorted(["standard", "unit", train.name, valid.name])
+
+
+def test_the_end_of_a_training_reads_only_parameters(parts: Parts) -> None:
+    """The moments of all networks of a GPU are as large as their parameters."""
+    numpy = load("numpy")
+
+    class NoState(numpy):  # type: ignore[misc, valid-type]
+        def open(self, *words: Any) -> Any:
+            session = super().open(*words)
+            session.state = None
+            return session
+
+    train, valid, _ = parts
+    for patience in (None, 5):
+        config = nn.TrainConfig(hidden=(8,), epochs=3, patience=patience)
+        wanted = nn.train(config, train, valid, backend="numpy")
+        same(wanted, nn.train(config, train, valid, backend=NoState()))
+        same(wanted, nn.train_many([config], train, valid, backend=NoState())[0])

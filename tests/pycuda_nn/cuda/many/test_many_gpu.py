@@ -130,6 +130,27 @@ def test_the_fused_step_is_the_captured_step(
             assert mine.train_loss == pytest.approx(its.train_loss, rel=within)
 
 
+@pytest.mark.parametrize("path", ["tiny kernel", "fused step", "captured step"])
+@pytest.mark.parametrize(("precision", "within"), [("float32", 1e-4), ("bf16", 0.05)])
+def test_several_shapes_at_once_return_the_best_weights_of_each(
+    precision: str, within: float, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(path, monkeypatch)
+    train, valid = parts()
+    more = {"epochs": 8, "patience": 2, "optimizer": "sgd", "lr": 0.3, "batch_size": 32}
+    shapes = ((40,), (24, 8), (40,), (24, 8), (40,))
+    wanted = [nn.TrainConfig(hidden=h, seed=seed, **more) for seed, h in enumerate(shapes)]
+    found = nn.train_many(wanted, train, valid, backend=backend(precision))
+    for config, result in zip(wanted, found, strict=True):
+        assert isinstance(result, nn.TrainResult)
+        of_model = nn.evaluate(result.model, valid).loss
+        assert of_model == pytest.approx(result.best.valid_loss, rel=within)
+        alone = nn.train(config, train, valid, backend="numpy")
+        assert result.history[0].valid_loss == pytest.approx(
+            alone.history[0].valid_loss, rel=max(within, 2e-4)
+        )
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_other_losses(loss: str) -> None:
     train, valid = parts(classes=2)

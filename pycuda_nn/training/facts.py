@@ -1,0 +1,55 @@
+"""Values that depend only on the rows, computed once for all trainings on them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from pycuda_nn.data.dataset import Dataset
+from pycuda_nn.data.scaling import Scaler, TargetScaler, scaled
+from pycuda_nn.protocols import Split
+from pycuda_nn.training.checkpoint import Checkpoint, fingerprint
+
+Parts = dict[str, Split]
+
+
+class DataFacts:
+    """The rows of one or many trainings, which must not change as long as this is used.
+
+    Attributes:
+        train, valid: The rows; no validation rows are None.
+        scaler: Returns the scaler of a kind for the training rows.
+    """
+
+    def __init__(self, train: Dataset, valid: Dataset | None) -> None:
+        self.train = train
+        self.valid = valid if valid is not None and len(valid) else None
+        self.scaler: Callable[[str], Scaler | None] = functools.cache(
+            functools.partial(Scaler.fit, train.x)
+        )
+        self._last: tuple[tuple[object, object], Parts] | None = None
+
+    @functools.cached_property
+    def fingerprints(self) -> tuple[str, str]:
+        """Hashes of training and validation rows, "" without the latter."""
+        return fingerprint(self.train), "" if self.valid is None else fingerprint(self.valid)
+
+    @functools.cached_property
+    def targets(self) -> TargetScaler:
+        """The scaler of the training targets, which must be numbers."""
+        return TargetScaler.fit(self.train.y)
+
+    def parts(self, begin: Checkpoint) -> Parts:
+        """Return the rows as ``begin`` scales them; the last answer is kept."""
+        key = (begin.scaler, begin.targets)
+        if self._last is None or self._last[0] != key:
+            made = {"train": _split(self.train, begin)}
+            if self.valid is not None:
+                made["valid"] = _split(self.valid, begin)
+            self._last = (key, made)
+        return self._last[1]
+
+
+def _split(data: Dataset, begin: Checkpoint) -> Split:
+    y = data.y if begin.targets is None else begin.targets.apply(data.y)
+    return Split(x=scaled(data.x, begin.scaler), y=y)
