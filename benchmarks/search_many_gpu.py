@@ -120,6 +120,10 @@ class Timed:
         """Store an intermediate value."""
         return bool(self._counted(self._search.report, *words))
 
+    def report_many(self, *words: Any) -> bool:
+        """Store intermediate values."""
+        return bool(self._counted(self._search.report_many, *words))
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._search, name)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +15,8 @@ from pycuda_nn.training.facts import DataFacts
 from pycuda_nn.training.history import EpochReport
 from pycuda_nn.training.large_batch import check_rows
 from pycuda_nn.training.many import ManyResult, train_on
+
+_STORE_S = 2.0  # between two stores of intermediate values that cannot stop a trial
 
 
 class Proposed(Protocol):
@@ -39,6 +42,10 @@ class AskTell(Protocol):
     def trials(self) -> list[Any]:
         """All trials."""
 
+    @property
+    def prunes(self) -> bool:
+        """Whether an intermediate value can stop a trial."""
+
     def ask_many(self, count: int) -> list[Any]:
         """Return new trials."""
 
@@ -47,6 +54,9 @@ class AskTell(Protocol):
 
     def report(self, trial: Any, step: int, value: float) -> bool:
         """Store an intermediate value; return whether to stop."""
+
+    def report_many(self, trial: Any, values: Mapping[int, float]) -> bool:
+        """Store intermediate values by step."""
 
     def prune(self, trial: Any) -> None:
         """Store that a trial was stopped."""
@@ -70,6 +80,9 @@ def run_trials(
     A network that diverges, or whose settings are invalid, is a broken trial and does not affect
     the others; with a pruner, each network stops alone. A later call continues pending trials,
     at their last epoch if it has the same ``folder``.
+
+    The values of the epochs are stored at once if the search has a pruner or ``folder`` is given,
+    else every two seconds and at the end of the trial.
 
     Example:
         >>> import tempfile
@@ -124,6 +137,9 @@ class _Together:
         self._folder = None if folder is None else Path(folder)
         self._trials: list[Proposed] = []
         self._pruned: set[int] = set()
+        self._values: dict[int, dict[int, float]] = {}  # not stored yet
+        self._at_once = search.prunes or folder is not None
+        self._stored = time.monotonic()
 
     def run(
         self,
@@ -158,13 +174,26 @@ class _Together:
 
     def _report(self, number: int, report: EpochReport) -> bool:
         value = float(getattr(report, self._monitor))
-        stop = self._search.report(self._trials[number], report.epoch, value)
-        if stop:
-            self._pruned.add(number)
-        return stop
+        if self._at_once:
+            stop = self._search.report(self._trials[number], report.epoch, value)
+            if stop:
+                self._pruned.add(number)
+            return stop
+        self._values.setdefault(number, {})[report.epoch] = value
+        if time.monotonic() > self._stored + _STORE_S:
+            for waiting in list(self._values):
+                self._store(waiting)
+            self._stored = time.monotonic()
+        return False
+
+    def _store(self, number: int) -> None:
+        values = self._values.pop(number, None)
+        if values:
+            self._search.report_many(self._trials[number], values)
 
     def _end(self, number: int, result: ManyResult) -> None:
         trial = self._trials[number]
+        self._store(number)
         if isinstance(result, TrainingDiverged):
             self._search.tell(trial, None, reason=_line(result))
         elif number in self._pruned and result.stopped_early:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,3 +125,30 @@ def test_wrong_arguments_are_errors(parts: Parts, tmp_path: Path) -> None:
             with pytest.raises(ConfigError, match="invalid batch"):
                 run_trials(search, config, train, valid, trials=1, **wrong)
         assert not search.trials
+
+
+def test_values_that_stop_no_trial_are_stored_together(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    stored: list[list[int]] = []
+
+    class Noting(spearmint.Search):
+        """Notes each store; the report of one step is a report of many."""
+
+        def report_many(self, trial: Any, values: Any) -> bool:
+            stored.append(sorted(values))
+            return super().report_many(trial, values)
+
+    for more, folder, wanted in (
+        ({}, None, [[1, 2, 3, 4]] * 2),
+        ({}, tmp_path / "networks", [[1], [1], [2], [2], [3], [3], [4], [4]]),
+        ({"pruner": "median"}, None, [[1], [1], [2], [2], [3], [3], [4], [4]]),
+    ):
+        stored.clear()
+        place = tmp_path / f"{len(more)}{folder is None}"
+        with Noting(SPACE, directory=place, method="random", **more) as search:
+            run_trials(
+                search, config, train, valid,
+                trials=2, batch=2, folder=folder, monitor="loss", backend="numpy",
+            )  # fmt: skip
+            assert [sorted(trial.reports) for trial in search.trials] == [[1, 2, 3, 4]] * 2
+        assert stored == wanted

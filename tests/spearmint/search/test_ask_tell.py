@@ -190,6 +190,22 @@ def test_without_a_pruner_nothing_ends_early(config: Path) -> None:
         assert search.trials[0].reports == {0: 1e9}
 
 
+def test_many_values_are_reported_at_once(config: Path) -> None:
+    with spearmint.Search(config, method="RandomChooser", pruner="median") as search:
+        trial = search.ask()
+        assert search.prunes
+        assert not search.report_many(trial, {2: 0.5, 1: 0.75})
+        assert not search.report_many(trial, {})
+        with pytest.raises(InputError, match="invalid value None"):
+            search.report_many(trial, {3: 0.25, 4: None})
+        assert search.report_many(trial, {3: 0.25, 4: math.inf})
+        assert search.pending[0].id == trial.id
+        search.tell(trial, 0.25)
+        assert search.trials[0].reports == {1: 0.75, 2: 0.5, 3: 0.25}
+    with spearmint.Search(config, method="RandomChooser") as search:
+        assert not search.prunes
+
+
 def test_the_pruner_of_the_config_is_used(config: Path) -> None:
     config.write_text(CONFIG + 'pruner: "threshold"\npruner_args: "upper=1"\n')
     with spearmint.Search(config, method="RandomChooser") as search:
