@@ -17,6 +17,7 @@ from pycuda_nn.training.large_batch import check_rows
 from pycuda_nn.training.many import ManyResult, train_on
 
 _STORE_S = 2.0  # between two stores of intermediate values that cannot stop a trial
+_MOST_STORED = 8  # of these values of a trial: each takes a millisecond
 
 
 class Proposed(Protocol):
@@ -81,8 +82,8 @@ def run_trials(
     the others; with a pruner, each network stops alone. A later call continues pending trials,
     at their last epoch if it has the same ``folder``.
 
-    The values of the epochs are stored at once if the search has a pruner or ``folder`` is given,
-    else every two seconds and at the end of the trial.
+    The values of the epochs are stored at once if the search has a pruner or ``folder`` is given.
+    Otherwise up to eight values of a trial are stored every two seconds and at its end.
 
     Example:
         >>> import tempfile
@@ -187,9 +188,10 @@ class _Together:
         return False
 
     def _store(self, number: int) -> None:
-        values = self._values.pop(number, None)
-        if values:
-            self._search.report_many(self._trials[number], values)
+        values = self._values.pop(number, {})
+        steps = sorted(values, reverse=True)[:: -(-len(values) // _MOST_STORED) or 1]
+        if steps:
+            self._search.report_many(self._trials[number], {step: values[step] for step in steps})
 
     def _end(self, number: int, result: ManyResult) -> None:
         trial = self._trials[number]

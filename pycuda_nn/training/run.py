@@ -50,7 +50,8 @@ class TrainingRun:
         self._session, self._config, self._begin = session, config, begin
         self._parts, self._path, self._on_epoch = parts, path, on_epoch
         self._history, self._best = begin.history, begin.best
-        self._batch = step_settings(config).batch_size
+        used = step_settings(config)
+        self._batch, self._warm_epochs = used.batch_size, used.warmup_epochs
         self._started, self._rates = 0.0, np.empty(0)
         if begin.history.reports:
             session.load_state(begin.state)
@@ -65,7 +66,9 @@ class TrainingRun:
         self._started = time.perf_counter()
         config, epoch = self._config, len(self._history.reports)
         n = len(self._parts["train"].x)
-        self._rates = learning_rates(config, epoch, -(-n // self._batch))
+        same = config.schedule == "constant" and epoch > self._warm_epochs
+        if not (same and len(self._rates)):
+            self._rates = learning_rates(config, epoch, -(-n // self._batch))
         return EpochOrder(n=n, seed=config.seed, epoch=epoch), self._rates
 
     def take(self, losses: Array) -> object:
@@ -106,17 +109,15 @@ class TrainingRun:
     def _report(self, losses: Array) -> EpochReport:
         epoch, rates, size = len(self._history.reports) + 1, self._rates, self._batch
         n, steps = len(self._parts["train"].x), len(rates)
-        bad = np.flatnonzero(~np.isfinite(losses))
-        if len(bad):
-            step = int(bad[0])
-            raise self._diverged(epoch, step + 1, "training loss")
         rows = np.full(steps, size)
         rows[-1] = n - size * (steps - 1)
-        lr = float(rates[-1])
+        train_loss = float(losses.astype(np.float64) @ rows) / n
+        if not np.isfinite(train_loss):
+            step = int(np.flatnonzero(~np.isfinite(losses))[0])
+            raise self._diverged(epoch, step + 1, "training loss")
         valid = self._session.evaluate("valid") if "valid" in self._parts else None
         if valid is not None and not np.isfinite(valid.loss):
             raise self._diverged(epoch, steps, "validation loss")
-        train_loss = float(losses.astype(np.float64) @ rows) / n
         valid_loss, valid_error = (None, None) if valid is None else (valid.loss, valid.error)
         targets = self._begin.targets
         if targets is not None:
@@ -128,7 +129,7 @@ class TrainingRun:
             train_loss=train_loss,
             valid_loss=valid_loss,
             valid_error=valid_error,
-            lr=lr,
+            lr=float(rates[-1]),
             seconds=time.perf_counter() - self._started,
         )
 

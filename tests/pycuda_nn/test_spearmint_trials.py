@@ -152,3 +152,14 @@ def test_values_that_stop_no_trial_are_stored_together(parts: Parts, tmp_path: P
             )  # fmt: skip
             assert [sorted(trial.reports) for trial in search.trials] == [[1, 2, 3, 4]] * 2
         assert stored == wanted
+
+
+def test_a_long_curve_is_stored_in_some_of_its_steps(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    with open_search(tmp_path) as search:
+        run_trials(
+            search, lambda params: nn.TrainConfig(hidden=(), epochs=17, lr=params["lr"]),
+            train, valid, trials=2, batch=2, backend="numpy",
+        )  # fmt: skip
+        for trial in search.trials:
+            assert sorted(trial.reports) == [2, 5, 8, 11, 14, 17]

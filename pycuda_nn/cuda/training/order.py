@@ -56,7 +56,7 @@ class DeviceOrder:
 
     def draw_many(self, orders: Sequence[tuple[int, int]], stream: cuda.Stream) -> None:
         """Queue the orders of (seed, epoch) of each network."""
-        cuda.memcpy_htod(self.drawn, np.array(orders, dtype=np.uint64))
+        cuda.memcpy_htod_async(self.drawn, np.array(orders, dtype=np.uint64), stream)
         self.draw(stream)
 
     def close(self) -> None:
