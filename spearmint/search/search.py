@@ -99,6 +99,7 @@ class Search(AskTell):
                 learn_from=[learn_from] if isinstance(learn_from, str | Path) else learn_from,
             )
         )
+        self._given_direction = direction
         maximize = direction_of(direction)
         if isinstance(config, Mapping):
             if directory is None or region is not None:
@@ -160,7 +161,8 @@ class Search(AskTell):
                 ``max_retries``.
 
         Raises:
-            InputError: An argument is invalid, or the search is that of a config.pb.
+            InputError: An argument is invalid, the search is that of a config.pb, or it was opened
+                with the other direction.
             StudyMismatch: Earlier trials were maximized.
             SearchFailed: The first trials all failed.
             KeyboardInterrupt: Ctrl-C stopped the search. The same call continues it.
@@ -203,11 +205,20 @@ class Search(AskTell):
                 "the directions are those of objectives", "Call search.minimize(function, ...)."
             )
         if not space.objectives:
+            self._require_direction("maximize" if maximize else "minimize")
             self._opened.set_direction(maximize=maximize)
         self._begin()
         store_function(self._experiment, space, function)
         run_trials(self._opened.session, processes, options, progress=progress)
         return self.best
+
+    def _require_direction(self, called: str) -> None:
+        given = self._given_direction
+        if given not in (None, called):
+            raise InputError(
+                f"the search has direction={given!r}, and its method {called} was called",
+                f"Call search.{given}(function, ...), or leave out the direction.",
+            )
 
     @one_thread
     def dataframe(self) -> pd.DataFrame:

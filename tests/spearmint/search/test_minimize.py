@@ -58,6 +58,15 @@ def test_maximize_finds_the_largest_value(tmp_path: Path) -> None:
             search.minimize(lambda x: x, trials=5)
 
 
+@pytest.mark.parametrize(("given", "called"), [("minimize", "maximize"), ("maximize", "minimize")])
+def test_the_other_direction_is_refused(tmp_path: Path, given: str, called: str) -> None:
+    with start(tmp_path, {"x": (0, 1)}, direction=given) as search:
+        with pytest.raises(InputError, match=f"(?s)direction='{given}'.*Call search.{given}"):
+            getattr(search, called)(lambda x: x, trials=1)
+        assert not search.trials
+        assert getattr(search, given)(lambda x: x, trials=1).value is not None
+
+
 def test_the_commands_read_and_continue_the_search(tmp_path: Path) -> None:
     with start(tmp_path, {"x": (0, 1)}) as search:
         search.minimize(lambda x: x * 2, trials=2)
