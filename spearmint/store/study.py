@@ -321,11 +321,7 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
         return self._study.get_trials(deepcopy=False, states=states or None)
 
     def _is_whole(self, frozen: FrozenTrial) -> bool:
-        if frozen.state is OptunaState.WAITING:
-            return False
-        if self._tree is not None:
-            return self._tree.is_whole(frozen.params)
-        return frozen.params.keys() >= self._distributions.keys()
+        return frozen.state is not OptunaState.WAITING and self._has_all(frozen.params)
 
     def _storage_id(self, trial: Trial) -> int:
         return self._storage.get_trial_id_from_study_id_trial_number(

@@ -57,6 +57,7 @@ class Lookups(Aggregates):
     @wraps_storage_errors()
     def at(self, points: Sequence[Mapping[str, Any]]) -> list[Trial]:
         """Return the trials that have exactly one of ``points``, by element name, in any state."""
+        points = [point for point in points if self._has_all(point)]  # as every trial has
         known = {frozenset(point.items()) for point in points}
         if not known:
             return []
@@ -64,9 +65,19 @@ class Lookups(Aggregates):
             trials = self.trials()
         else:
             query = _at_values(self._study._study_id, self._distributions, points)
-            trials = self._read(storage, query)
+            with storage.connection() as connection:
+                ids: Sequence[int] = connection.execute(query).scalars().all()
+            # A proposal that a killed controller did not finish has some parameters only.
+            frozen = [trial for trial in storage.read_trials(ids) if self._has_all(trial.params)]
+            trials = [to_trial(self.experiment, trial) for trial in frozen]
         variables = self.experiment.variables
         return [t for t in trials if frozenset(to_flat(variables, t.params).items()) in known]
+
+    def _has_all(self, params: Mapping[str, Any]) -> bool:
+        """Return whether ``params``, by element name, are all that are active at their point."""
+        if self._tree is not None:
+            return self._tree.is_whole(params)
+        return params.keys() >= self._distributions.keys()
 
     @wraps_storage_errors()
     def fixed_points(self) -> list[dict[str, Any]]:

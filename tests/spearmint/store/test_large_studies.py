@@ -20,7 +20,7 @@ from spearmint.controller.limits import StudyLimits
 from spearmint.controller.tally import Tally
 from spearmint.layout import Layout
 from spearmint.model import Result, TrialState
-from spearmint.requests.applying import apply
+from spearmint.requests.applying import apply, new_points
 from spearmint.requests.inbox import Action, Inbox, Request
 from spearmint.store import learning
 from spearmint.store.distributions import to_flat
@@ -206,6 +206,30 @@ def test_points_and_states_are_looked_up_without_reading_all_trials(
     assert fresh.states() == {trial.id: trial.state for trial in seen}
     assert fresh.some([7, 3, 99]) == [seen[2], seen[6]]
     assert fresh.fixed_points() == [{"act": "relu"}, point(0.75)]
+
+
+@pytest.mark.parametrize("when", ["", 'when: "act=tanh"'])
+def test_a_proposal_that_was_never_finished_is_at_no_point(
+    tmp_path: Path, url: str, when: str
+) -> None:
+    more = f'variable {{ name: "depth" type: INT size: 2 min: 1 max: 9 {when} }}\n'
+    study = opened(tmp_path, url, CONFIG + more)
+    whole = {**point(), "depth[0]": 3, "depth[1]": 4}
+    short = {**point(), "act": "relu"} if when else whole
+    for params in (whole, short):
+        trial = study._study.ask()  # as of a controller that was killed, without the last one
+        for name, value in whole.items():
+            if name != "depth[1]":
+                known = study._distributions[name]
+                stored = known.to_internal_repr(params.get(name, value))
+                study._storage.set_trial_param(trial._trial_id, name, stored, known)
+    study.abandon_unproposed()
+    kept = [trial for trial in study.trials() if trial.params["act"] == ("relu",)]
+    part = {"act": "tanh"}
+    assert study.at([whole, short, part]) == kept
+    assert new_points(study, [whole, part]) == [whole, part]
+    study.enqueue(part)
+    assert study.queued_points() == [part]
 
 
 def test_of_a_large_region_the_best_and_some_others_are_read(
