@@ -147,7 +147,7 @@ def require_regions(experiment: Experiment) -> None:
     Raises:
         InputError: It has not.
     """
-    with_regions = learns_from_regions(experiment.learn_from, experiment.directory)
+    with_regions = learns_from_regions(experiment.learn_from)
     if with_regions and len(known_regions(experiment).regions) < 2:
         raise InputError(
             f'learn_from: "regions" needs several regions, and {experiment.path} has '

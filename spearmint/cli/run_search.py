@@ -187,7 +187,7 @@ def _search(
     console = make_console()
     has_begun, reported = False, ""
     earlier = earlier_searches(experiment.learn_from, experiment.directory)
-    with_regions = learns_from_regions(experiment.learn_from, experiment.directory)
+    with_regions = learns_from_regions(experiment.learn_from)
     while True:
         try:
             with run_sessions(experiment, options.storage, driver=driver.name) as sessions:
@@ -275,7 +275,7 @@ def _search_once(
 
 def _neighbours(experiment: Experiment) -> Neighbours | None:
     """Return what regions that learn from each other know; None if they do not."""
-    with_regions = learns_from_regions(experiment.learn_from, experiment.directory)
+    with_regions = learns_from_regions(experiment.learn_from)
     return Neighbours() if with_regions else None
 
 

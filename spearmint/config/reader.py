@@ -26,6 +26,7 @@ from spearmint.run_options import RunOptions
 from spearmint.trial.languages import environment_name
 
 DEFAULT_NAME = "config.pb"
+_REGIONS = "regions"  # of learn_from: no path
 
 
 def load_experiment(path: Path) -> Experiment:
@@ -142,7 +143,7 @@ def _name(document: Document, language: Language) -> str:
 
 def _at(directory: Path, source: str) -> str:
     """Return an earlier search of config.pb; a path starts in ``directory``."""
-    if "://" in source or source.startswith(("/", "~")):
+    if source == _REGIONS or "://" in source or source.startswith(("/", "~")):
         return source
     return os.path.normpath(directory / source)
 

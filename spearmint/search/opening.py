@@ -61,9 +61,7 @@ class Tools:
         require_alone(experiment.fidelity, {"pruner": pruner})
         (session,) = open_sessions(experiment, self.storage)
         session.study.use(chooser, pruner)
-        with_regions = learns_from_regions(sources, experiment.directory) and bool(
-            experiment.region
-        )
+        with_regions = learns_from_regions(sources) and bool(experiment.region)
         session.study.learn(for_region(earlier, experiment.region), with_regions=with_regions)
         if with_regions:
             session.study.learn_from_regions(_other_regions(session, self.storage))

@@ -44,7 +44,7 @@ _UNREADABLE = (
 GENERATIONS = "generations"
 """Name of the directory that stands for the last generation of a search."""
 REGIONS = "regions"
-"""The same for the other regions of a search."""
+"""Instead of a directory: the other regions of the search. ``./regions`` is a directory."""
 _LONGEST_REASON = 200
 _ITSELF = ("it is the directory of this search itself", "Name another directory.")
 
@@ -59,7 +59,7 @@ def earlier_searches(sources: Sequence[str], directory: Path) -> list[EarlierSea
     Raises:
         InputError: One of them cannot be read, or there are too many.
     """
-    sources = [source for source in sources if not _are_regions(source, directory)]
+    sources = [source for source in sources if source != REGIONS]
     once = {_place(source): source for source in reversed(sources)}
     found = [each for source in reversed(once.values()) for each in read_earlier(source, directory)]
     others = sum(not each.is_own for each in found)
@@ -68,14 +68,9 @@ def earlier_searches(sources: Sequence[str], directory: Path) -> list[EarlierSea
     return found
 
 
-def learns_from_regions(sources: Sequence[str], directory: Path) -> bool:
-    """Return whether the regions of the search in ``directory`` learn from each other."""
-    return any(_are_regions(source, directory) for source in sources)
-
-
-def _are_regions(source: str, directory: Path) -> bool:
-    path = Path(source)
-    return source == REGIONS or (path.name == REGIONS and path.parent == directory)
+def learns_from_regions(sources: Sequence[str]) -> bool:
+    """Return whether the regions of the search that learns learn from each other."""
+    return REGIONS in sources
 
 
 def _place(source: str) -> str:

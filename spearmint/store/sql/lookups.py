@@ -64,7 +64,7 @@ class Lookups(Aggregates):
         if (storage := self._sql) is None:
             trials = self.trials()
         else:
-            query = _at_values(self._study._study_id, self._distributions, points)
+            query: Any = _at_values(self._study._study_id, self._distributions, points)
             with storage.connection() as connection:
                 ids: Sequence[int] = connection.execute(query).scalars().all()
             # A proposal that a killed controller did not finish has some parameters only.

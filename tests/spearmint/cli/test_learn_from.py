@@ -226,6 +226,19 @@ def test_regions_learn_from_each_other(make_experiment: MakeExperiment) -> None:
     assert "this run does not" in experiment.run(*FAST, "--max-finished-jobs=10").stdout
 
 
+def test_a_directory_that_is_named_regions_is_a_path(
+    old: ExperimentDir, new: ExperimentDir
+) -> None:
+    shutil.copytree(old.root, new.root / "regions")
+    learns = f"learns from {new.root / 'regions'}: 20 trials"
+    with spearmint.Search(new.config, learn_from=new.root / "regions") as search:
+        assert search.lessons[0].startswith(learns)
+    new.config.write_text(NEW + 'learn_from: "./regions"\n')
+    with spearmint.Search(new.config) as search:
+        assert search.lessons[0].startswith(learns)
+    assert "needs several regions" not in new.run("--dry-run").stderr
+
+
 def test_one_region_cannot_learn_from_others(make_experiment: MakeExperiment) -> None:
     experiment = make_experiment(CODE, OLD)
     done = experiment.run("--learn-from=regions")
