@@ -49,13 +49,13 @@ def _tell_of_rounding(x: Array, features: Array, name: str, columns: Sequence[st
     low, high = features.min(axis=0).astype(float), features.max(axis=0).astype(float)
     narrow = np.flatnonzero(high - low < NARROW * np.maximum(np.abs(low), np.abs(high)))
     for column in (int(place) for place in narrow):
-        own = x[:, column]
-        if np.any(own != own[0]):
+        own, kept = np.unique(x[:, column]), len(np.unique(features[:, column]))
+        if kept < len(own):
             label = f"column {column}" if columns is None else f"column '{columns[column]}'"
             _LOG.warning(
-                "%s: %s: float32 does not resolve the difference between %s and %s; "
+                "%s: %s: float32 rounds %d different values (%s to %s) to %d; "
                 "subtract the mean before saving",
-                name, label, own.min(), own.max(),
+                name, label, len(own), own[0], own[-1], kept,
             )  # fmt: skip
             return
 

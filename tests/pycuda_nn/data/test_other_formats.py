@@ -1,4 +1,4 @@
-"""Files that are not what their names say, and numbers that float32 does not resolve."""
+"""Files that are not what their names say, and numbers that float32 rounds together."""
 
 from __future__ import annotations
 
@@ -87,11 +87,14 @@ def test_values_that_float32_rounds_together_are_told(
     with caplog.at_level(logging.WARNING, "pycuda_nn"):
         nn.load_data(tmp_path / "a.npz")
     assert [record.getMessage().split(";")[0] for record in caplog.records] == [
-        f"{tmp_path}/a.npz: column 0: float32 does not resolve the difference between "
-        "1700000000.0 and 1700000038.0"
+        f"{tmp_path}/a.npz: column 0: float32 rounds 20 different values "
+        "(1700000000.0 to 1700000038.0) to 1"
     ]
     caplog.clear()
-    for x in (X, seconds - seconds.mean(axis=0), np.full((20, 2), 0.1), X.astype(np.float32)):
+    near = 1000.0 + X * 1e-4  # 20 values of float32, too
+    for x in (
+        X, near, seconds - seconds.mean(axis=0), np.full((20, 2), 0.1), X.astype(np.float32)
+    ):  # fmt: skip
         nn.Dataset.from_arrays(x, Y)
     assert not caplog.records
 

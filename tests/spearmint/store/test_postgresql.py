@@ -18,7 +18,7 @@ from spearmint.errors import InputError
 from tests import commands
 
 pytestmark = pytest.mark.postgresql
-PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))  # a client has none
 ROOT = os.geteuid() == 0
 OWNER: dict[str, str | int] = {"user": "nobody", "group": 65534} if ROOT else {}
 
@@ -29,10 +29,11 @@ def server() -> Iterator[str]:
     psycopg: Any = importlib.import_module("psycopg")
     # Optuna leaves its pool of connections to the end of the process, of which psycopg would warn.
     psycopg.Connection.__del__ = lambda self: None
-    with tempfile.TemporaryDirectory(prefix="pg") as place:
+    # The path of a socket has at most 107 bytes, and another user must reach it: not in TMPDIR.
+    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as place:
         if ROOT:  # PostgreSQL refuses to run as root
             shutil.chown(place, "nobody")
-        data, control = f"{place}/data", str(PROGRAMS[-1] / "pg_ctl")
+        data, control = f"{place}/data", str(PROGRAMS[-1].with_name("pg_ctl"))
         options = f"-c listen_addresses= -k {place} -c fsync=off"
         subprocess.run(
             [control, "-D", data, "-o", "-A trust -U ann", "initdb"],
