@@ -17,7 +17,7 @@ _OTHER_FORMATS = {  # first bytes, and what they are
     b"\x1f\x8b": ("compressed with gzip", "Rename it to .csv.gz, or decompress it."),
     b"PK\x03\x04": ("a zip archive or an Excel workbook", "Save it as CSV, or unzip it."),
     b"\xd0\xcf\x11\xe0": ("an Excel workbook", "Save it as CSV."),
-    b"PAR1": ("a Parquet file", "Rename it to .parquet."),
+    b"PAR1\x15": ("a Parquet file", "Rename it to .parquet."),
 }
 
 

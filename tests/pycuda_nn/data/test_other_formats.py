@@ -24,7 +24,7 @@ X, Y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
         (gzip.compress(TEXT.encode()), "gzip"),
         (b"PK\x03\x04rest", "Excel"),
         (b"\xd0\xcf\x11\xe0rest", "Excel"),
-        (b"PAR1rest", "Parquet"),
+        (b"PAR1\x15rest", "Parquet"),
         (TEXT.replace(",3,", ",\0,").encode(), "line 5: a zero byte"),
     ],
 )
@@ -35,6 +35,12 @@ def test_a_csv_file_that_is_not_text_is_named_by_its_format(
     file.write_bytes(content)
     with pytest.raises(UnreadableFile, match=rf"a\.csv.*{word}"):
         nn.load_data(file)
+
+
+def test_a_column_can_have_the_name_that_begins_another_format(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(TEXT.replace("a,b", "PAR1,PAR2"))
+    assert nn.load_data(file).columns == ("PAR1", "PAR2")
 
 
 @pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
