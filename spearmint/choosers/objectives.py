@@ -31,6 +31,9 @@ _BEYOND = 0.1
 _OTHERS = 0.05
 # A reference of the user that no trial reaches is moved this far beyond the closest trial.
 _CLOSE = 0.1
+# A reference of the user is at most this many standard deviations away from the mean. The volume
+# of three and more objectives has no digits left for an improvement from about 1e12 on.
+_FAR = 1e6
 # With two objectives, this share of the proposals, chosen at random, has the worst values of all
 # trials as the reference point. They find the ends of the front: on ZDT2 a front of a few trials at
 # one end did not grow without them. With three objectives (DTLZ2) they made the result worse.
@@ -182,9 +185,14 @@ class _Front:
         """
         if not len(self._past.references):
             return reference
-        std = self._losses.std(axis=0)
+        largest = np.abs(self._losses).max(axis=0)
+        scale = np.where(largest > 0.0, largest, 1.0)  # the square of a loss can overflow
+        losses = self._losses / scale
+        std = losses.std(axis=0)
         units = np.where(std > 0.0, std, 1.0)
-        given = (np.array(self._past.references) - self._losses.mean(axis=0)) / units
+        with np.errstate(over="ignore"):
+            given = (np.array(self._past.references) / scale - losses.mean(axis=0)) / units
+        given = np.clip(given, -_FAR, _FAR)
         wanted = np.where(np.isnan(given), reference, given)
         missing = float((best - wanted).max(axis=1).min())
         return wanted + missing + _CLOSE if missing >= 0.0 else wanted

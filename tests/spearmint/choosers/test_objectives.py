@@ -101,6 +101,24 @@ def test_a_reference_that_nothing_reaches_is_approached(count: int) -> None:
     assert np.median([abs(trial.params["x1"] - 0.3) for trial in study.trials[-5:]]) < 0.2
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("worst", "unit", "count"), [(1e30, 1.0, 3), (1e308, 1.0, 2), (1e300, 1e300, 2)]
+)
+def test_a_reference_that_all_trials_reach_by_far_leaves_a_search(
+    worst: float, unit: float, count: int
+) -> None:
+    chooser = GPEIOptChooser(seed=0, mcmc_iters=2)
+    chooser.references = (worst,) * count
+    study = study_of(chooser, count)
+    for _ in range(16):
+        trial = study.ask(X)
+        away = 3.0 * abs(trial.params["x1"] - 0.3)
+        study.tell(trial, [unit * (trial.params["x0"] ** k + away) for k in range(count)])
+    late = [abs(trial.params["x1"] - 0.3) for trial in study.trials[-6:]]
+    assert np.median(late) < 0.1
+
+
 def test_maximising_is_minimising_the_negative() -> None:
     def proposals(directions: list[str], sign: float) -> list[dict[str, float]]:
         study = optuna.create_study(sampler=GPEIOptChooser(seed=3), directions=directions)
