@@ -6,7 +6,6 @@ import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -73,11 +72,9 @@ def _name(environ: WSGIEnvironment) -> str:
 
 
 def _cookie(environ: WSGIEnvironment, name: str) -> str:
-    try:
-        found = SimpleCookie(environ.get("HTTP_COOKIE", "")).get(name)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+    """Return a cookie; others, of any server of the host, can have forms that parsers refuse."""
+    pairs = (part.strip().partition("=") for part in environ.get("HTTP_COOKIE", "").split(";"))
+    return next((value for found, _, value in pairs if found == name), "")
 
 
 def _answer(

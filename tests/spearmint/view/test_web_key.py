@@ -54,6 +54,11 @@ def test_the_address_with_the_key_sets_a_cookie_that_opens_all_paths() -> None:
     assert deleted[2] == b"DELETE /api/studies/1"
 
 
+@pytest.mark.parametrize("theirs", ['seen={"a": 1}', "x=a b", "x[y]=1", "flag", "n=\xe9", "="])
+def test_cookies_of_other_servers_of_the_host_do_not_hide_the_key(theirs: str) -> None:
+    assert ask("/", HTTP_COOKIE=f"{theirs}; spearmint-8080={KEY}; {theirs}")[0] == "200 OK"
+
+
 @pytest.mark.parametrize(
     ("path", "location"),
     [("//evil.example/", "/evil.example/"), ("/gr\xc3\xb6", "/gr%C3%B6"), ("/a\r\nb", "/a%0D%0Ab")],
