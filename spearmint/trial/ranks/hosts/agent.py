@@ -91,13 +91,13 @@ class _Life:
 
     def task(self) -> dict[str, Any] | None:
         """Return the first line; None without one."""
-        for _ in range(_SILENT_STEPS):
+        silent, size = 0, 0
+        while not self._is_over and silent < _SILENT_STEPS:
             self._listen()
             if b"\n" in self._text:
                 found: dict[str, Any] = json.loads(self._text.partition(b"\n")[0])
                 return found
-            if self._is_over:
-                break
+            silent, size = (silent + 1 if len(self._text) == size else 0), len(self._text)
         return None
 
     def watch(self, child: subprocess.Popen[bytes]) -> None:

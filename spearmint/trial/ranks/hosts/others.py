@@ -51,7 +51,8 @@ class Client:
             if line.startswith(TOLD):
                 self._told = line[len(TOLD) :]
             else:
-                os.write(1, line)
+                with contextlib.suppress(OSError):  # a full disk does not hide the last line
+                    os.write(1, line)
 
     def send(self, data: bytes) -> None:
         """Send a line to the agent."""
@@ -141,8 +142,8 @@ def start_others(folder: TrialFolder, place: Place, records: Records) -> Others:
             + " ".join(hosts)
             + " (a parallel environment needs as allocation_rule the slots of a host)"
         )
-    address = address_towards(hosts[1])
-    for name, value in interface_variables(address).items():
+    address, shared = address_towards(hosts[1]), shared_variables(os.environ)
+    for name, value in interface_variables(address).items():  # other hosts find their own
         os.environ.setdefault(name, value)
     secret = secrets.token_bytes(32)
     meeting = Meeting(address, secret, records.port)
@@ -153,7 +154,7 @@ def start_others(folder: TrialFolder, place: Place, records: Records) -> Others:
         "nodes": place.nodes,
         "meeting": (address, meeting.port),
         "secret": secret.hex(),
-        "environment": shared_variables(os.environ),
+        "environment": shared,
     }
     agent = [sys.executable, "-P", "-m", "spearmint.trial.ranks.hosts.agent"]
     clients = [

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_PREFIXES = ("SLURM", "SGE_", "PE_", "JOB_", "SPEARMINT_LOCK")
+_PREFIXES = ("SLURM", "SGE_", "SPEARMINT_LOCK")
 _OF_THIS_HOST = {
-    *("ARC", "CUDA_VISIBLE_DEVICES", "ENVIRONMENT", "GPU_DEVICE_ORDINAL", "HOSTNAME", "NHOSTS"),
-    *("NQUEUES", "NSLOTS", "OLDPWD", "PE", "PWD", "QUEUE", "REQNAME", "REQUEST", "RESTARTED"),
-    *("ROCR_VISIBLE_DEVICES", "SHLVL", "TASK_ID", "TMP", "TMPDIR", "ZE_AFFINITY_MASK", "_"),
+    *("ARC", "CUDA_VISIBLE_DEVICES", "ENVIRONMENT", "GPU_DEVICE_ORDINAL", "HOSTNAME", "JOB_ID"),
+    *("JOB_NAME", "JOB_SCRIPT", "NHOSTS", "NQUEUES", "NSLOTS", "OLDPWD", "PE", "PE_HOSTFILE"),
+    *("PWD", "QUEUE", "REQNAME", "REQUEST", "RESTARTED", "ROCR_VISIBLE_DEVICES", "SHLVL"),
+    *("TASK_ID", "TMP", "TMPDIR", "ZE_AFFINITY_MASK", "_"),
 }
 # What Python needs before it can read its task.
 _FOR_PYTHON = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME")
@@ -39,7 +41,8 @@ def client_argv(host: str, argv: Sequence[str]) -> list[str]:
     """Return the command that runs ``argv`` on another host of this job, with its input."""
     if "PE_HOSTFILE" in os.environ:
         found = [f"{name}={os.environ[name]}" for name in _FOR_PYTHON if name in os.environ]
-        return ["qrsh", "-inherit", host, "/usr/bin/env", *found, *argv]
+        words = map(shlex.quote, ["/usr/bin/env", *found, *argv])  # for the login shell there
+        return ["qrsh", "-inherit", host, *words]
     # The step gets what the job has on this host, also its GPUs, and shares it with other steps.
     step = ["--nodes=1", "--ntasks=1", f"--nodelist={host}", "--overlap", "--chdir=/"]
     return ["srun", *step, "--unbuffered", "--quiet", *argv]
