@@ -23,7 +23,6 @@ class HostEnds:
         late: Those that died after it, otherwise than by SIGTERM.
         lost: Ranks that were killed together with their keepers.
         failure: Why torchrun could not start, or why the host told nothing.
-        is_silent: Whether the host told nothing.
     """
 
     host: str
@@ -31,7 +30,6 @@ class HostEnds:
     late: tuple[RankEnd, ...] = ()
     lost: tuple[int, ...] = ()
     failure: str = ""
-    is_silent: bool = False
 
     @classmethod
     def of(cls, records: Records, n: int, host: str = "") -> HostEnds:
@@ -76,7 +74,7 @@ def result_of(hosts: Sequence[HostEnds], n: int) -> Result:
     place = {end.rank: host.host for host in hosts for end in (*host.ends, *host.late)}
     lost = [(rank, host.host) for host in hosts for rank in host.lost]
     ends = [end for host in hosts for end in host.ends]
-    is_lost = bool(lost or any(host.is_silent for host in hosts))
+    is_lost = bool(lost or any(host.failure for host in hosts))  # others fail because of it
     late = [] if is_lost else [end for host in hosts for end in host.late]
     failed = first_failure([*ends, *late])
     if failed is not None and not (failed.is_consequence and is_lost):

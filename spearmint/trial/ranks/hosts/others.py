@@ -80,9 +80,8 @@ class Client:
             return HostEnds.read(json.loads(self._told))
         except (ValueError, TypeError, KeyError):
             reason = f"the ranks on {self.host} ended with the job's processes there"
-            return HostEnds(
-                self.host, failure=f"{reason} (exit code {status}); see the output", is_silent=True
-            )
+            failure = f"{reason} (exit code {status}); see the output"
+            return HostEnds(self.host, failure=failure)
 
 
 class Others:

@@ -156,6 +156,9 @@ def test_only_who_knows_the_secret_reaches_the_store() -> None:
             relay.close()
 
 
+GONE = {"reason": "RuntimeError: Connection closed by peer [10.0.0.2]:3000"}
+
+
 def _died(rank: int, status: int, ended: float = 1.0) -> RankEnd:
     return RankEnd(rank, {}, status, ended)
 
@@ -169,7 +172,8 @@ def _died(rank: int, status: int, ended: float = 1.0) -> RankEnd:
             "rank 1 of 2 on b",
         ),
         (HostEnds("a", (_died(0, -15),)), HostEnds("b", lost=(1,)), "rank 1 of 2 on b"),
-        (HostEnds("a", late=(_died(0, 1),)), HostEnds("b", failure="gone", is_silent=True), "gone"),
+        (HostEnds("a", late=(_died(0, 1),)), HostEnds("b", failure="gone"), "gone"),
+        (HostEnds("a", (RankEnd(0, GONE, 0, 1.0),)), HostEnds("b", failure="signal 15"), "signal"),
         (HostEnds("a", (RankEnd(0, {"value": 1.0}, 0, 1.0),)), HostEnds("b"), "torchrun ended"),
     ],
 )
