@@ -29,10 +29,10 @@ def end_descendants(grace_s: float, only_killed: int = 0, spare: Collection[int]
     """End all that this process started, SIGTERM first and SIGKILL ``grace_s`` seconds later.
 
     This process must have called ``adopt_orphans`` before it started them. The process
-    ``only_killed`` gets no SIGTERM. Those in ``spare`` continue, without what they start.
+    ``only_killed`` gets no SIGTERM. Those in ``spare`` continue, with what they start.
     """
     deadline, asked = time.monotonic() + grace_s, {only_killed}
-    while found := set(descendants(os.getpid())) - set(spare):
+    while found := set(descendants(os.getpid())) - _with_descendants(spare):
         late = time.monotonic() >= deadline
         for pid in found - (set() if late else asked):
             with contextlib.suppress(OSError):
@@ -40,6 +40,10 @@ def end_descendants(grace_s: float, only_killed: int = 0, spare: Collection[int]
         asked |= found
         reap()
         time.sleep(_STEP_S)
+
+
+def _with_descendants(pids: Collection[int]) -> set[int]:
+    return {*pids, *(below for pid in pids for below in descendants(pid))}
 
 
 def is_running(pid: int) -> bool:

@@ -80,8 +80,8 @@ class Client:
             return HostEnds.read(json.loads(self._told))
         except (ValueError, TypeError, KeyError):
             reason = f"the ranks on {self.host} ended with the job's processes there"
-            failure = f"{reason} (exit code {status}); see the output"
-            return HostEnds(self.host, failure=failure)
+            code = f" (exit code {status})" if status else ""  # 0: another part waited for it
+            return HostEnds(self.host, failure=f"{reason}{code}; see the output")
 
 
 class Others:
