@@ -141,7 +141,7 @@ class AskTell:
             InputError: The trial is not pending, or a value is not a number.
         """
         running = self._pending(trial)
-        if None in values.values():
+        if any(value is None for value in values.values()):
             raise InputError("invalid value None: expected one number")
         numbers = {int(step): to_value(value) for step, value in values.items()}
         running = self._study.report(running, numbers)

@@ -198,6 +198,8 @@ def test_many_values_are_reported_at_once(config: Path) -> None:
         assert not search.report_many(trial, {})
         with pytest.raises(InputError, match="invalid value None"):
             search.report_many(trial, {3: 0.25, 4: None})
+        with pytest.raises(InputError, match="expected one number"):
+            search.report_many(trial, {3: np.array([0.25, 0.5])})
         assert search.report_many(trial, {3: 0.25, 4: math.inf})
         assert search.pending[0].id == trial.id
         search.tell(trial, 0.25)
