@@ -71,6 +71,9 @@ def make_plan(
     delays = Delays(boot=_parsed("--boot", boot, parse_range) or Delays().boot)
     counts = _parsed("--nodes", nodes, _whole_numbers) or ()
     experiment = known_regions(load_experiment(config))
+    if (hosts := experiment.resources.nodes) > 1:
+        fix = "A trial on one host can be planned: remove nodes from a copy of config.pb."
+        raise InputError(f"cannot plan trials on several hosts (nodes: {hosts})", fix)
     sessions = _sessions(config, storage)
     model, told = _durations(experiment, sessions, trial_seconds)
     ended = [_finished(session) for session in sessions]

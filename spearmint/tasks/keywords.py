@@ -14,9 +14,13 @@ def resources_of(given: dict[str, Any]) -> Resources:
     """Return the resources that keyword arguments describe; texts are parsed as in config.pb.
 
     Raises:
-        InputError: A name is unknown, or a value is invalid.
+        InputError: A name is unknown, a value is invalid, or a task would have several hosts.
     """
-    return Resources(**values_of(Resources, given, what="resource"))
+    found = Resources(**values_of(Resources, given, what="resource"))
+    if found.nodes > 1:
+        what = f"a task cannot run on several hosts (nodes={found.nodes})"
+        raise InputError(what, "Leave nodes out: only trials of a search have several hosts.")
+    return found
 
 
 def values_of(

@@ -33,7 +33,7 @@ from spearmint.plan.offers import ask_starcluster, bill_offers, offers_of, read_
 from spearmint.plan.schedule import Delays
 from starmint.bill import Bill, NodeRun, Price, bill_text
 from tests import commands
-from tests.spearmint.conftest import MakeExperiment
+from tests.spearmint.conftest import ONE_FLOAT, MakeExperiment
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks/plan_calibration.py"
 NOW = datetime(2026, 11, 25, 14, 30).astimezone()
@@ -388,3 +388,11 @@ def test_what_cannot_be_planned_is_named(
     done = commands.spearmint("plan", *PRICES, "--trial-seconds=100", *options, experiment.config)
     assert done.returncode == code, done.stdout + done.stderr
     assert fact in done.stderr
+
+
+def test_trials_on_several_hosts_have_no_plan(make_experiment: MakeExperiment) -> None:
+    """Each would be counted as a trial on one host, at a part of its price."""
+    experiment = make_experiment(config=f"{ONE_FLOAT}resources {{ nodes: 2 }}\n")
+    done = commands.spearmint("plan", *PRICES, "--trial-seconds=100", experiment.config)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "nodes: 2" in done.stderr

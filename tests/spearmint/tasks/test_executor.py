@@ -198,7 +198,7 @@ def test_resources_are_those_of_a_search(make: Make) -> None:
     assert (found.gpus, found.walltime_s) == (2, 7200)
     assert (found.environment, found.modules) == ((("A", "b"),), ("cuda",))
     assert found.setup == ("date",)
-    for wrong in ({"gpu": 1}, {"walltime": "soon"}, {"gpus": "x"}):
+    for wrong in ({"gpu": 1}, {"walltime": "soon"}, {"gpus": "x"}, {"nodes": 2}):
         with pytest.raises(InputError):
             make(**wrong)
     with pytest.raises(InputError):
