@@ -78,6 +78,7 @@ def _watch(
             return _GRACE_S
         if others is not None:
             others.beat()
+            _release(others, records, n)
         if deadline is None and (patience := _patience(records, n, others)) is not None:
             deadline = time.monotonic() + patience
         if deadline is not None and time.monotonic() > deadline:
@@ -88,6 +89,13 @@ def _watch(
 def _wait_for(others: Others | None, records: Records, n: int) -> bool:
     """Return whether the ranks here have returned, and those of other hosts still run."""
     return others is not None and others.are_running() and len(records.ends(n)) == n
+
+
+def _release(others: Others, records: Records, n: int) -> None:
+    """Let torchrun and its store end once the ranks of all hosts have returned."""
+    with contextlib.suppress(OSError):
+        if not others.are_running() and len(records.ends(n)) == n:
+            records.release()
 
 
 def _patience(records: Records, n: int, others: Others | None = None) -> float | None:

@@ -50,6 +50,10 @@ def main(path: str) -> int:
     if not outcome or "reason" in outcome:
         records.write_end(rank, status, time.monotonic())
         return 1
+    if place.leads:  # the store, which ranks of other hosts can still use, ends with torchrun
+        for number in ENDS:
+            signal.signal(number, signal.SIG_DFL)
+        records.wait_for_release()
     return 0
 
 

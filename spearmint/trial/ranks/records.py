@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from spearmint.trial.ranks.place import Place
 from spearmint.trial.ranks.processes import is_running
 
 _TERMINATED = 15
+_STEP_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,15 @@ class Records:
     def others(self) -> list[dict[str, Any]]:
         """Return what ``write_others`` stored."""
         return list((read_json(self.path / "others.json") or {}).get("hosts", []))
+
+    def release(self) -> None:
+        """Let the keepers of this host end: the ranks of all hosts have returned."""
+        (self.path / "released").touch()
+
+    def wait_for_release(self) -> None:
+        """Return when ``release`` was called."""
+        while not (self.path / "released").exists():
+            time.sleep(_STEP_S)
 
     def write_launch_failure(self, reason: str) -> None:
         """Store why torchrun could not start."""

@@ -103,6 +103,34 @@ def test_nothing_is_left_on_any_host_when_a_process_is_killed(
         assert said in reason, output
 
 
+LATE = """
+import os, pathlib, time
+from torch.distributed import all_reduce
+
+def main(job_id, params):
+    rank = int(os.environ["RANK"])
+    all_reduce(1.0)
+    returned = pathlib.Path(FOLDER) / "ranks"
+    while rank > 1 and not all((returned / f"{n}.outcome.json").exists() for n in (0, 1)):
+        time.sleep(0.05)
+    if rank > 1:
+        time.sleep(1.0)  # torchrun needs less to see that its ranks have ended
+        os.environ["WORLD_SIZE"] = "1"
+        all_reduce(1.0)
+    return 7.0
+"""
+
+
+def test_the_store_outlasts_the_ranks_of_the_first_host(
+    tmp_path: Path, variables: dict[str, str]
+) -> None:
+    folder = tmp_path / "jobs" / "00000007"
+    trial = Trial(tmp_path, LATE.replace("FOLDER", repr(str(folder))), nodes=2)
+    result, output = trial.run(**variables)
+    assert result.get("value") == 7.0, (result, output)
+    assert not trial.processes()
+
+
 def test_an_agent_without_a_sign_of_life_ends_its_ranks(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
