@@ -7,7 +7,7 @@ pool of candidates is updated by one column, and only the best candidates are re
 symbol      name in code  meaning
 ==========  ============  =======================================================================
 x           ``point``     the point chosen last, with whitened covariances l = L^-1 k(x)
-H           ``_half``     whitened covariances of the pool, shape ``(S, m, N)``
+H           ``_columns``  whitened covariances of the pool, shape ``(S, m, N)``, and room for more
 c           ``column``    (k(pool, x) - H l) / d, where d^2 = 1 + g - l' l
 z           ``drawn``     whitened outcomes of x, one for each fantasy, shape ``(S, F)``
 ==========  ============  =======================================================================
@@ -33,6 +33,8 @@ from spearmint.gp.space import Space
 
 # Candidates that are ranked exactly, those of them that are refined, and evaluations for that.
 _LEADERS, _STARTS, _EVALUATIONS = 24, 4, 16
+# Columns for which memory is allocated at once: a copy for each point takes longer than its column.
+_ROOM = 32
 
 
 class Pool:
@@ -44,7 +46,9 @@ class Pool:
         self._points = points
         self._factor = factor
         self._log_factor = factor(points) if factor is not None else np.zeros(len(points))
-        self._half, self._left = posterior.whitened(points)
+        half, self._left = posterior.whitened(points)
+        self._known = half.shape[2]  # the columns of _columns that are in use
+        self._columns = _with_room(half)
         self._mean = posterior.predict(points)[0]
 
     def add(self, point: Array, n_fantasies: int, rng: np.random.Generator) -> None:
@@ -56,11 +60,15 @@ class Pool:
         half, left = gp.whitened(point[None])
         rest = np.sqrt(np.maximum(left + gp.noise[:, None], VARIANCE_FLOOR))
         covariance = larger.correlation_with_last(self._points)
-        column = (covariance - (self._half @ half[:, 0, :, None])[:, :, 0]) / rest
+        known = self._columns[:, :, : self._known]
+        column = (covariance - (known @ half[:, 0, :, None])[:, :, 0]) / rest
         drawn = np.sqrt(gp.scale)[:, None] * normals
         self._mean = self._mean + column[:, :, None] * drawn[:, None, :]
         self._left = np.maximum(self._left - column**2, VARIANCE_FLOOR)
-        self._half = np.concatenate((self._half, column[:, :, None]), axis=2)
+        if self._known == self._columns.shape[2]:
+            self._columns = _with_room(self._columns)
+        self._columns[:, :, self._known] = column
+        self._known += 1
         self.posterior = larger
 
     def ranked(
@@ -84,6 +92,13 @@ class Pool:
             max_evaluations=_EVALUATIONS,
         )
         return np.concatenate((refined, pool[_LEADERS:]))
+
+
+def _with_room(half: Array) -> Array:
+    """Return a copy of ``half`` (S, m, N) with more columns, which have no value yet."""
+    larger = np.empty((*half.shape[:2], half.shape[2] + _ROOM))
+    larger[:, :, : half.shape[2]] = half
+    return larger
 
 
 def _strata(n_samples: int, n_fantasies: int, rng: np.random.Generator) -> Array:

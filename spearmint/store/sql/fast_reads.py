@@ -77,6 +77,11 @@ class BulkReadStorage(RDBStorage):
         finally:
             self._read_studies = None
 
+    @property
+    def view(self) -> object | None:
+        """An object that stands for the context of ``one_view``; None outside of it."""
+        return self._read_studies
+
     def _get_trials(
         self,
         study_id: int,

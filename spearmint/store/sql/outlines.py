@@ -29,9 +29,21 @@ class StoredOutline:
         self._states = np.empty(0, dtype=np.int8)
         self._values = np.empty(0)
         self._ended: dict[int, FrozenTrial] = {}  # of the last ``read``
+        self._view: object | None = None  # of the last update
 
     def updated(self) -> Outline:
-        """Return the outline of all trials that are stored now."""
+        """Return the outline of all trials that are stored now; of one view, read once."""
+        view = self._storage.view
+        if view is None or view is not self._view:
+            self._update()
+        self._view = view
+        return Outline(
+            self._states == TrialState.RUNNING.value,
+            np.isin(self._states, [state.value for state in TrialState if state.is_finished()]),
+            self._values,
+        )
+
+    def _update(self) -> None:
         unfinished = (TrialState.RUNNING.value, TrialState.WAITING.value)
         named = np.flatnonzero(np.isin(self._states, unfinished)).tolist()
         number = _TRIALS.c.number
@@ -41,11 +53,6 @@ class StoredOutline:
             for some in batched(named, MOST_NAMED):
                 self._read(connection, number.in_(some))
             self._read(connection, number >= first)
-        return Outline(
-            self._states == TrialState.RUNNING.value,
-            np.isin(self._states, [state.value for state in TrialState if state.is_finished()]),
-            self._values,
-        )
 
     def _read(self, connection: Connection, wanted: ColumnElement[bool]) -> None:
         """Read the states and values of the trials that satisfy ``wanted``."""

@@ -6,7 +6,9 @@ import pytest
 from spearmint.gp.triangles import times_lower, times_lower_transposed
 
 
-@pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 7), (5, 3), (40, 33)])
+@pytest.mark.parametrize(
+    ("m", "n"), [(1, 1), (1, 7), (5, 3), (40, 33), (1, 520), (4, 520), (5, 520)]
+)
 def test_products_are_those_of_square_matrices(m: int, n: int) -> None:
     rng = np.random.default_rng(m * n)
     left, lower = rng.standard_normal((3, m, n)), np.tril(rng.standard_normal((3, n, n)))

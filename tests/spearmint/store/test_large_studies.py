@@ -77,6 +77,20 @@ def test_the_outline_follows_every_change(study: Study, url: str, tmp_path: Path
     check()
 
 
+def test_a_view_reads_the_outline_once(study: Study, url: str, tmp_path: Path) -> None:
+    fill(study)
+    other, storage = opened(tmp_path, url), study._storage
+    running = other.running()
+    for trial in running[:2]:
+        with storage._backend.one_view():
+            before = storage.outline(1)
+            other.complete(trial, Result(value=1.0))  # another process
+            np.testing.assert_array_equal(storage.outline(1).has_ended, before.has_ended)
+        now = storage.outline(1)
+        assert now.has_ended[trial.id - 1]
+        assert not before.has_ended[trial.id - 1]
+
+
 def test_running_trials_are_read_without_the_others(
     study: Study, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
