@@ -13,7 +13,8 @@ CONFIG = (
     'language: PYTHON\nname: "{name}"\nlauncher: "torchrun"\n'
     'variable {{ name: "x" type: FLOAT min: 0 max: 1 }}\n'
 )
-# Trial 1 returns; in trial 2, the last rank is killed; trial 3 waits until it is ended.
+# In trial 2, the last rank is killed; trial 3 waits until it is ended; the others return. The next
+# trial starts when trial 3 ends, so each has processes with an argument of its own.
 CODE = """
 import json, os, signal, socket, subprocess, time
 from spearmint import report
@@ -21,14 +22,14 @@ from torch.distributed import all_reduce
 
 def main(job_id, params):
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    subprocess.Popen(["sleep", "3012"], start_new_session=True)
+    subprocess.Popen(["sleep", f"3012.{{job_id}}"], start_new_session=True)
     known = {{"host": socket.gethostname(), "gpus": os.environ.get("CUDA_VISIBLE_DEVICES")}}
     open({runs!r} + f"/{{job_id}}.{{rank}}", "w").write(json.dumps(known))
     total = all_reduce(10.0 ** rank)
     report(0, total)
     if job_id == 2 and rank == world - 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    if job_id > 1:
+    if job_id in (2, 3):
         open({runs!r} + f"/ready.{{job_id}}.{{rank}}", "w").close()
         time.sleep(3600)
     return total
@@ -57,7 +58,7 @@ def check_trials_on_two_hosts(search: SgeSearch, *options: str) -> list[dict[str
     left = [len(node.processes("sleep 3012")) for node in search.cell.hosts]
     assert sorted(left)[-2:] == [2, 2], (left, controller.output)  # only those of trial 3
     search.cell.checked("spearmint", "stop", str(search.directory), "3", uid=UID)
-    until(lambda: not any(node.processes("sleep 3012") for node in search.cell.hosts), 60, 0.2)
+    until(lambda: not any(node.processes("sleep 3012.3") for node in search.cell.hosts), 60, 0.2)
     controller.stop()
     ranks = told(1)
     hosts = [each["host"] for each in ranks]
