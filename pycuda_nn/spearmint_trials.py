@@ -111,13 +111,7 @@ def run_trials(
     Raises:
         ConfigError: ``batch`` or ``monitor`` is invalid, or there are no validation rows.
     """
-    if batch < 1 or monitor not in ("error", "loss"):
-        raise ConfigError(
-            f"invalid batch = {batch!r} or monitor = {monitor!r}",
-            "Use a batch of at least 1, and the monitor error or loss.",
-        )
-    if not len(valid):
-        raise ConfigError("trials need validation data", "Pass validation data.")
+    _check(batch, monitor, valid)
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     waiting, facts = list(search.pending), DataFacts(train, valid)
@@ -128,6 +122,16 @@ def run_trials(
         if not chosen:
             return
         _Together(search, monitor, folder).run(chosen, config, facts, backend)
+
+
+def _check(batch: int, monitor: str, valid: Dataset) -> None:
+    if batch < 1 or monitor not in ("error", "loss"):
+        raise ConfigError(
+            f"invalid batch = {batch!r} or monitor = {monitor!r}",
+            "Use a batch of at least 1, and the monitor error or loss.",
+        )
+    if not len(valid):
+        raise ConfigError("trials need validation data", "Pass validation data.")
 
 
 class _Together:

@@ -88,19 +88,17 @@ class Search(AskTell):
         pruner_args: Arguments | None = "",
         learn_from: str | Path | Sequence[str | Path] = (),
     ) -> None:
-        self._opened = OpenSearch(
-            Tools(
-                method=method,
-                method_args=method_args,
-                seed=seed,
-                storage=storage,
-                pruner=pruner,
-                pruner_args=pruner_args,
-                learn_from=[learn_from] if isinstance(learn_from, str | Path) else learn_from,
-            )
+        tools = Tools(
+            method=method,
+            method_args=method_args,
+            seed=seed,
+            storage=storage,
+            pruner=pruner,
+            pruner_args=pruner_args,
+            learn_from=[learn_from] if isinstance(learn_from, str | Path) else learn_from,
         )
-        self._given_direction = direction
-        maximize = direction_of(direction)
+        self._opened = OpenSearch(tools)
+        self._direction, maximize = direction, direction_of(direction)
         if isinstance(config, Mapping):
             if directory is None or region is not None:
                 raise InputError(
@@ -213,10 +211,10 @@ class Search(AskTell):
         return self.best
 
     def _require_direction(self, called: str) -> None:
-        given = self._given_direction
+        given = self._direction
         if given not in (None, called):
             raise InputError(
-                f"the search has direction={given!r}, and its method {called} was called",
+                f"the search has direction={given!r}, and {called}() was called",
                 f"Call search.{given}(function, ...), or leave out the direction.",
             )
 
