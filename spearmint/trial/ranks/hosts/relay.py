@@ -8,18 +8,19 @@ the secret of the trial. :class:`Door` on each other host does that for the rank
 from __future__ import annotations
 
 import contextlib
-import hmac
-import secrets
+import selectors
 import socket
 import threading
 import time
 from collections.abc import Callable
 
+from spearmint.trial.ranks.hosts.strangers import BYTES, Strangers, answer
+
 LOOPBACK = "127.0.0.1"
-_BYTES = 32
 _ANSWER_S = 20.0
+_ATTEMPTS_S = 60.0
 _STEP_S = 0.05
-_MOST_STRANGERS = 256  # connections that have not answered yet
+_WELCOME = b"+"
 
 
 class _Relay(threading.Thread):
@@ -32,21 +33,15 @@ class _Relay(threading.Thread):
     def __init__(self, address: str) -> None:
         super().__init__(daemon=True)
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self._listening = socket.create_server((address, 0), family=family, backlog=128)
+        self._listening = socket.create_server((address, 0), family=family, backlog=1024)
         self.port = int(self._listening.getsockname()[1])
-        self._strangers = threading.BoundedSemaphore(_MOST_STRANGERS)
         self._ends = threading.Event()
 
     def run(self) -> None:
         """Accept until ``close``."""
         while not self._ends.is_set():
-            try:
-                link = self._listening.accept()[0]
-            except OSError:
-                time.sleep(_STEP_S)  # closed, or too many open files
-                continue
-            self._strangers.acquire()
-            threading.Thread(target=self._serve, args=(link,), daemon=True).start()
+            if (accepted := self._accept()) is not None:
+                self._start(accepted[0])
 
     def close(self) -> None:
         """Accept no more."""
@@ -55,21 +50,26 @@ class _Relay(threading.Thread):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
 
+    def _accept(self) -> tuple[socket.socket, str] | None:
+        try:
+            link, place = self._listening.accept()
+        except BlockingIOError:  # who connected has closed already
+            return None
+        except OSError:
+            time.sleep(_STEP_S)  # closed, or too many open files
+            return None
+        return link, str(place[0])
+
+    def _start(self, link: socket.socket) -> None:
+        threading.Thread(target=self._serve, args=(link,), daemon=True).start()
+
     def _serve(self, link: socket.socket) -> None:
         with contextlib.suppress(OSError), link:
-            try:
-                is_known = self._knows(link)
-            finally:
-                self._strangers.release()
-            if is_known and (other := self._connect()) is not None:
+            if (other := self._connect(link)) is not None:
                 with other:
                     _pump(link, other)
 
-    def _knows(self, link: socket.socket) -> bool:
-        """Return whether what connected may pass."""
-        return True
-
-    def _connect(self) -> socket.socket | None:
+    def _connect(self, link: socket.socket) -> socket.socket | None:
         raise NotImplementedError
 
 
@@ -85,15 +85,29 @@ class Meeting(_Relay):
     def __init__(self, address: str, secret: bytes, target: Callable[[], int | None]) -> None:
         super().__init__(address)
         self._secret, self._target = secret, target
+        self._listening.setblocking(False)
 
-    def _knows(self, link: socket.socket) -> bool:
-        link.settimeout(_ANSWER_S)
-        link.sendall(asked := secrets.token_bytes(_BYTES))
-        is_known = hmac.compare_digest(_receive(link), _answer(self._secret, asked))
-        link.settimeout(None)
-        return is_known
+    def run(self) -> None:
+        """Accept until ``close``; a thread handles only who knows the secret."""
+        with selectors.DefaultSelector() as selector:
+            strangers = Strangers(selector, self._secret)
+            with contextlib.suppress(ValueError):  # it was closed before this thread ran
+                selector.register(self._listening, selectors.EVENT_READ)
+            while not self._ends.is_set():
+                for key, _ in selector.select(_STEP_S):
+                    self._hear(key.fileobj, strangers)
+                strangers.close_late()
+            strangers.close()
 
-    def _connect(self) -> socket.socket | None:
+    def _hear(self, link: object, strangers: Strangers) -> None:
+        if link is self._listening:
+            if (accepted := self._accept()) is not None:
+                strangers.admit(*accepted)
+        elif isinstance(link, socket.socket) and strangers.proven(link):
+            self._start(link)
+
+    def _connect(self, link: socket.socket) -> socket.socket | None:
+        link.sendall(_WELCOME)
         while not self._ends.is_set():
             with contextlib.suppress(OSError):  # the store does not listen yet
                 if port := self._target():
@@ -103,26 +117,45 @@ class Meeting(_Relay):
 
 
 class Door(_Relay):
-    """Listens on 127.0.0.1 for ranks of this host, and connects them to a meeting."""
+    """Listens on 127.0.0.1 for ranks of this host, and connects them to a meeting.
+
+    It retries for a minute: a meeting with too many strangers can take it for one of them.
+    """
 
     def __init__(self, meeting: tuple[str, int], secret: bytes) -> None:
         super().__init__(LOOPBACK)
         self._meeting, self._secret = meeting, secret
 
-    def _connect(self) -> socket.socket | None:
-        other = socket.create_connection(self._meeting, timeout=_ANSWER_S)
-        other.sendall(_answer(self._secret, _receive(other)))
-        other.settimeout(None)
-        return other
+    def _connect(self, link: socket.socket) -> socket.socket | None:
+        deadline = time.monotonic() + _ATTEMPTS_S
+        while not self._ends.is_set() and time.monotonic() < deadline:
+            try:
+                other = socket.create_connection(self._meeting, timeout=_ANSWER_S)
+                if self._is_welcome(other):
+                    return other
+            except ConnectionRefusedError:  # the meeting is over
+                break
+            except OSError:
+                pass
+            time.sleep(_STEP_S)
+        return None
 
-
-def _answer(secret: bytes, asked: bytes) -> bytes:
-    return hmac.digest(secret, asked, "sha256")
+    def _is_welcome(self, other: socket.socket) -> bool:
+        try:
+            other.sendall(answer(self._secret, _receive(other)))
+            is_welcome = other.recv(1) == _WELCOME
+            other.settimeout(None)
+        except OSError:
+            other.close()
+            raise
+        if not is_welcome:
+            other.close()
+        return is_welcome
 
 
 def _receive(link: socket.socket) -> bytes:
     found = b""
-    while len(found) < _BYTES and (part := link.recv(_BYTES - len(found))):
+    while len(found) < BYTES and (part := link.recv(BYTES - len(found))):
         found += part
     return found
 

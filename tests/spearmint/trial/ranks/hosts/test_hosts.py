@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from spearmint.trial.ranks.ends import HostEnds, result_of
-from spearmint.trial.ranks.hosts.relay import Door, Meeting
 from spearmint.trial.ranks.records import RankEnd
 from spearmint.trial.reporting import read_reports
 from tests.spearmint.trial.ranks.hosts.queue_commands import HOSTS, write_commands
@@ -157,31 +156,6 @@ def test_a_job_with_another_number_of_hosts_says_so(
     (tmp_path / "b").mkdir()
     result, _ = Trial(tmp_path / "b", SUM, nodes=2).run(PATH=variables["PATH"])
     assert "no hosts of Slurm" in result["reason"]
-
-
-def test_only_who_knows_the_secret_reaches_the_store() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as store:
-        store.settimeout(60)
-        meeting = Meeting("127.0.0.1", b"right", lambda: store.getsockname()[1])
-        meeting.start()
-        doors = [Door(("127.0.0.1", meeting.port), secret) for secret in (b"wrong", b"right")]
-        for door in doors:
-            door.start()
-        with socket.create_connection(("127.0.0.1", doors[0].port), 20) as stranger:
-            assert stranger.recv(1) == b""
-        with socket.create_connection(("127.0.0.1", meeting.port), 20) as stranger:
-            stranger.sendall(b"x" * 32)
-            while stranger.recv(64):
-                pass
-        with socket.create_connection(("127.0.0.1", doors[1].port)) as known:
-            known.sendall(b"hello")
-            link, _ = store.accept()  # the first that arrives
-            with link:
-                assert link.recv(5) == b"hello"
-                link.sendall(b"answer")
-                assert known.recv(6) == b"answer"
-        for relay in (meeting, *doors):
-            relay.close()
 
 
 GONE = {"reason": "RuntimeError: Connection closed by peer [10.0.0.2]:3000"}
