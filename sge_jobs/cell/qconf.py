@@ -1,4 +1,4 @@
-"""Read and change the configuration of the cell; only this class runs qconf."""
+"""Read and change the configuration of the cell; only this class changes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue; only this class and its helpers run qsub, qstat, qdel, qmod, qacct and qhost."""
+"""The queue; only this class and its helpers run qsub, qstat and the other commands for jobs."""
 
 from __future__ import annotations
 
@@ -151,6 +151,18 @@ class Queue:
         if answer.status:
             raise SgeJobsError(f"qacct -j {id} failed: {answer.words}")
         return parse_accounting(answer.out)
+
+    def consumable(self, name: str) -> str:
+        """Return how the cell counts a resource: YES (for each slot), JOB or NO.
+
+        Empty if the cell does not have it or does not answer.
+        """
+        try:
+            answer = self._commands.run("qconf", "-sc")
+        except QueueUnreachable:
+            return ""
+        rows = [line.split() for line in answer.out.splitlines()]
+        return next((row[5] for row in rows if len(row) > 5 and name in row[:2]), "")
 
     def hosts(self) -> list[Host]:
         """Return every execution host and its GPUs."""

@@ -1,6 +1,6 @@
 """A fake Grid Engine: executables and one state file, for tests without a real cell.
 
-``FakeGridEngine(directory)`` writes qsub, qstat, qdel, qmod, qacct and qhost to ``programs``. A job
+``FakeGridEngine(directory)`` writes qsub, qstat and the others to ``programs``. A job
 runs when the test calls ``run``. As a program, this file is each of those commands.
 """
 
@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-COMMANDS = ("qsub", "qstat", "qdel", "qmod", "qacct", "qhost")
+COMMANDS = ("qsub", "qstat", "qdel", "qmod", "qacct", "qhost", "qconf")
+GPU_COMPLEX = "gpu gpu INT <= YES JOB 0 0"
+COMPLEXES = Path(__file__).parent / "answers" / "complexes.txt"
 EMPTY = {"next": 1, "jobs": {}, "records": [], "down": "", "hang_s": 0, "calls": []}
 REFUSED = """error: commlib error: got select error (Connection refused)
 error: unable to send message to qmaster using port 6444 on host "master": got send error"""
@@ -191,6 +193,11 @@ def qacct(state: dict[str, Any], arguments: list[str]) -> int:
     for record in found:
         print("=" * 62, *(f"{name} {value}" for name, value in record.items()), sep="\n")
     return 0
+
+
+def qconf(state: dict[str, Any], arguments: list[str]) -> int:
+    print(COMPLEXES.read_text() + GPU_COMPLEX)
+    return arguments != ["-sc"]
 
 
 def qhost(state: dict[str, Any], arguments: list[str]) -> int:

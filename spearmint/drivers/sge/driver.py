@@ -30,7 +30,7 @@ from spearmint.drivers.queue import (
 )
 from spearmint.drivers.queue_driver import QueueDriver
 from spearmint.drivers.sge.ends import ended_run
-from spearmint.drivers.sge.spec import job_spec, slots_of
+from spearmint.drivers.sge.spec import job_spec, require_gpus_of_each_slot, slots_of
 from spearmint.errors import DriverError, DriverUnreachable, InputError, QueueFull
 from spearmint.resources import Resources
 
@@ -120,9 +120,15 @@ class GridEngine(Queue):
         return Obstacle(reason=found.reason, fix=found.fix, key=found.key, passes=found.passes)
 
     def preview(self, spec: SubmitSpec) -> str:
-        """Return the qsub command line and the script for its standard input."""
+        """Return the qsub command line and the script for its standard input.
+
+        Raises:
+            InputError: Hosts of a trial other than its first one would get no GPUs.
+        """
         with _translated():
             job = job_spec(spec)
+            if spec.resources.nodes > 1:
+                require_gpus_of_each_slot(self._queue, job)
             return f"{shlex.join(['qsub', *qsub_argv(job)])} <<'END'\n{job_script(job)}END"
 
 

@@ -60,6 +60,18 @@ def _on_nodes(need: Resources) -> Resources:
     return replace(need, slots=need.nodes * need.slots, gpus=need.gpus / need.slots)
 
 
+def require_gpus_of_each_slot(queue: sge_jobs.Queue, job: JobSpec) -> None:
+    """Raise InputError if the cell counts the GPUs of a job once, all on its first host."""
+    if job.resources.gpus and queue.consumable("gpu") == "JOB":
+        raise InputError(
+            "the cell counts gpu for each job (JOB), so only the first of several hosts of a "
+            "trial would get GPUs",
+            "As a manager of the cell: qconf -sc | sed '/^gpu /s/ JOB / YES /' > complexes && "
+            "qconf -Mc complexes    Then -l gpu=N of each job is for each of its slots. Or use one "
+            "host: --nodes=1",
+        )
+
+
 def _avoiding(requests: tuple[str, ...], avoid: Sequence[str]) -> tuple[str, ...]:
     """Return ``requests`` with one for all hosts except ``avoid``; the user's own one holds too."""
     if not avoid:

@@ -163,6 +163,15 @@ def test_hosts_count_their_gpus(tmp_path: Path, cell: FakeGridEngine, queue: Que
     assert (host.name, host.gpus, host.gpus_used, host.cores) == ("node1", 4, 3, 8)
 
 
+def test_how_a_resource_is_counted(cell: FakeGridEngine, queue: Queue) -> None:
+    counts = {name: queue.consumable(name) for name in ("slots", "s", "h_rt", "gpu", "none")}
+    assert counts == {"slots": "YES", "s": "YES", "h_rt": "NO", "gpu": "JOB", "none": ""}
+    cell.go_down()
+    assert queue.consumable("slots") == ""
+    (cell.programs / "qconf").unlink()
+    assert queue.consumable("slots") == ""
+
+
 def test_a_lock_outlives_a_killed_caller_until_qsub_is_done(
     tmp_path: Path, cell: FakeGridEngine
 ) -> None:

@@ -33,6 +33,7 @@ class FakeCell:
     def __init__(self, settings: DriverSettings) -> None:
         self.queue = FakeQueue(settings)
         self.specs: dict[str, JobSpec] = {}
+        self.counts = "JOB"
 
     def submit(self, spec: JobSpec, *, inherit: Sequence[int]) -> str:
         job = SubmitSpec(
@@ -88,6 +89,9 @@ class FakeCell:
             )
             for run in self._answer(lambda: self.queue.accounting(f"job.{id}"))
         ]
+
+    def consumable(self, name: str) -> str:
+        return self.counts
 
     def hosts(self) -> list[Host]:
         return [

@@ -110,6 +110,19 @@ def test_the_script_has_what_the_trial_needs(make, request_of, tmp_path: Path) -
     assert f"'{tmp_path}/en v/bin/python' -P -m spearmint.trial.runner" in script
 
 
+def test_gpus_on_several_hosts_need_a_cell_that_counts_them_for_each_slot(
+    make, cell, request_of
+) -> None:
+    need = {"gpus": 2, "nodes": 2, "slots": 1, "parallel_environment": "spread"}
+    with pytest.raises(InputError, match="counts gpu for each job") as error:
+        make(**need).preview(request_of(1))
+    assert "sed '/^gpu /s/ JOB / YES /' > complexes && qconf -Mc complexes" in error.value.fix
+    make(**{**need, "gpus": 0}).preview(request_of(1))
+    for kind in ("YES", ""):  # empty: the cell does not say
+        cell.counts = kind
+        assert "gpu=2" in make(**need).preview(request_of(1))
+
+
 @pytest.mark.parametrize("limit", ["h_rt=3600", "s_rt=60"])
 def test_a_job_with_a_time_limit_runs_one_trial(tmp_path, cell, request_of, limit) -> None:
     settings = DriverSettings(
