@@ -36,7 +36,10 @@ class HostEnds:
         """Return what the ranks of this host have recorded."""
         lost, stopped = records.stop()
         ends, late = map(_at_epoch, (records.ends(n, before=stopped), records.late_deaths(n)))
-        return cls(host, ends, late, tuple(lost), records.launch_failure())
+        failure = records.launch_failure()
+        if failure and host:
+            failure = f"cannot start the ranks on {host}: {failure}"
+        return cls(host, ends, late, tuple(lost), failure)
 
     @classmethod
     def read(cls, text: dict[str, Any]) -> HostEnds:

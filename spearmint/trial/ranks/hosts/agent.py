@@ -1,9 +1,9 @@
 """The ranks of a trial on another host than its first: ``python -P -m ...ranks.hosts.agent``.
 
 The first line of standard input is the task; each further line says that the first host lives. At
-the end of the input, or without a line for half a minute, all that the agent started ends. At its
-end, the agent prints one line that tells how its ranks ended. What these print goes to standard
-error, which the queue brings to the output of the job.
+the end of the input, or without a line for half a minute, all that the agent started ends. The
+agent prints a line at its start, and one at its end that tells how its ranks ended. What these
+print goes to standard error, which the queue brings to the output of the job.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spearmint.trial.languages import signal_name
 from spearmint.trial.leftovers import adopt_orphans
 from spearmint.trial.ranks.ends import HostEnds
 from spearmint.trial.ranks.hosts.network import address_towards, interface_variables
-from spearmint.trial.ranks.hosts.others import TOLD
+from spearmint.trial.ranks.hosts.others import STARTED, TOLD
 from spearmint.trial.ranks.hosts.relay import Door
 from spearmint.trial.ranks.place import Place
 from spearmint.trial.ranks.processes import ENDS, end_descendants
@@ -40,6 +40,7 @@ def main() -> int:
     adopt_orphans()
     told = os.dup(1)
     os.dup2(2, 1)
+    os.write(told, STARTED)
     life = _Life()
     task = life.task()
     if task is None:

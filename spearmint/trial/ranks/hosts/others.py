@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from spearmint.layout import TrialFolder
@@ -23,6 +24,9 @@ from spearmint.trial.ranks.records import Records
 
 TOLD = b"spearmint-host "
 """Begin of the line in which an agent tells how its ranks ended."""
+
+STARTED = b"spearmint-host-started\n"
+"""The first line of an agent."""
 
 BEAT_S = 1.0
 """Seconds between two lines to an agent."""
@@ -39,6 +43,7 @@ class Client:
 
     def __init__(self, host: str, argv: Sequence[str], task: dict[str, Any]) -> None:
         self.host, self._told, self._n = host, b"", int(task["processes"])
+        self._command, self._has_started = Path(argv[0]).name, False
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._input: Any = self.process.stdin
         self._output: Any = self.process.stdout
@@ -50,6 +55,8 @@ class Client:
         for line in self._output:
             if line.startswith(TOLD):
                 self._told = line[len(TOLD) :]
+            elif line == STARTED:
+                self._has_started = True
             else:
                 with contextlib.suppress(OSError):  # a full disk does not hide the last line
                     os.write(1, line)
@@ -80,6 +87,8 @@ class Client:
             return HostEnds.read(json.loads(self._told))
         except (ValueError, TypeError, KeyError):
             reason = f"the ranks on {self.host} ended with the job's processes there"
+            if not self._has_started:
+                reason = f"{self._command} started no ranks on {self.host}"
             code = f" (exit code {status})" if status else ""  # 0: another part waited for it
             return HostEnds(self.host, failure=f"{reason}{code}; see the output")
 

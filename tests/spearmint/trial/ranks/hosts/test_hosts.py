@@ -102,6 +102,30 @@ def test_nothing_is_left_on_any_host_when_a_process_is_killed(
         assert said in reason, output
 
 
+@pytest.mark.parametrize(
+    ("srun", "reason"),
+    [
+        (
+            "echo 'srun: error: not allowed' >&2; exit 3",
+            f"srun started no ranks on {HOSTS[1]} (exit code 3)",
+        ),
+        (
+            'shift 7; NO_LIBCUDA=1 exec "$@"',
+            f"cannot start the ranks on {HOSTS[1]}: ImportError: libcuda.so.1",
+        ),
+    ],
+)
+def test_a_host_where_no_rank_starts_is_named(
+    tmp_path: Path, variables: dict[str, str], srun: str, reason: str
+) -> None:
+    (tmp_path / "bin" / "srun").write_text(f"#!/bin/sh\n{srun}\n")
+    trial = Trial(tmp_path, SUM, nodes=2)
+    result, output = trial.run(**variables)
+    assert result["reason"].startswith(reason), (result, output)
+    assert ("not allowed" in output) == ("not allowed" in srun)
+    assert not trial.processes()
+
+
 LATE = """
 import os, pathlib, time
 from torch.distributed import all_reduce
