@@ -172,6 +172,7 @@ class Image:
     """An AMI.
 
     Attributes:
+        windows: Whether its system is Windows.
         root_size_gib: Size of its root volume; 0 if AWS does not report it.
         snapshots: Snapshots of its volumes; empty until AWS has started them.
     """
@@ -182,6 +183,7 @@ class Image:
     architecture: str
     root_device: str
     root_size_gib: int = 0
+    windows: bool = False
     created: str = ""
     owner: str = ""
     public: bool = False

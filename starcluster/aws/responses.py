@@ -159,6 +159,7 @@ def image(answer: Answer) -> Image:
         architecture=answer.get("Architecture") or "",
         root_device=device,
         root_size_gib=sizes.get(device, 0),
+        windows=_is_windows(answer),
         created=answer.get("CreationDate") or "",
         owner=answer.get("OwnerId") or "",
         public=bool(answer.get("Public")),
@@ -169,6 +170,12 @@ def image(answer: Answer) -> Image:
             if mapping.get("Ebs", {}).get("SnapshotId")
         ),
     )
+
+
+def _is_windows(answer: Answer) -> bool:
+    """Return whether an image is of Windows; AWS sends ``Platform`` for these only."""
+    details = answer.get("PlatformDetails") or ""  # such as "Windows with SQL Server Web"
+    return bool((answer.get("Platform") or "").lower() == "windows" or "Windows" in details)
 
 
 def ebs_volume(answer: Answer) -> EbsVolume:

@@ -192,6 +192,9 @@ def _image_problems(template: Template, inventory: AwsInventory) -> Iterator[tup
             continue
         if image.state not in ("", "available"):
             yield key, f"image {image.id} is {image.state}"
+        if image.windows:
+            text = f"image {image.id} is of Windows ({image.name}); nodes need Debian or Ubuntu"
+            yield key, f"{text}. List images: starcluster listimages --stock"
         for name in types:
             known = inventory.types.get(name)
             if known and image.architecture not in ("", known.architecture):

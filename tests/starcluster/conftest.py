@@ -23,7 +23,7 @@ from tests.starcluster.front import Front, in_front_of
 from tests.testbed.brokers import free_port
 
 START_LIMIT_S = 300
-IMAGE = "ami-12c6146b"
+IMAGE = "ami-785db401"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

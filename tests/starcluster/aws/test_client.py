@@ -17,7 +17,7 @@ from starcluster.config.sections import Permission
 from starcluster.errors import AlreadyThere, InputError, NotFound, Unreachable
 from starcluster.model import TAG_ALIAS, TAG_CLUSTER
 
-IMAGE = "ami-12c6146b"
+IMAGE = "ami-785db401"
 
 
 def request(**changes: object) -> LaunchRequest:

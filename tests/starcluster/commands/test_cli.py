@@ -51,7 +51,7 @@ def run(home: Path) -> Run:
 def launch(ec2: Ec2, **tags: str) -> str:
     named = {TAG_CLUSTER: tags["cluster"], TAG_ALIAS: tags["alias"]}
     place = Place(instance_type="t3.micro")
-    request = LaunchRequest(image_id="ami-12c6146b", count=1, places=(place,), tags=named)
+    request = LaunchRequest(image_id="ami-785db401", count=1, places=(place,), tags=named)
     return ec2.run(request)[0].id
 
 

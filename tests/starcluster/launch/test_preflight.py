@@ -15,6 +15,7 @@ import pytest
 from starcluster.aws import prices
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import EbsVolume, Image, InstanceType, LaunchRequest, Place, Subnet
+from starcluster.aws.responses import image
 from starcluster.commands._checks import checked
 from starcluster.config import config
 from starcluster.config.parsers import NodeType
@@ -189,7 +190,7 @@ key_location = ~/mykey.pem
 keyname = mykey
 cluster_size = 2
 node_instance_type = t3.micr
-node_image_id = ami-12c6146b
+node_image_id = ami-785db401
 volumes = data
 [volume data]
 volume_id = vol-0123abcd
@@ -202,7 +203,7 @@ def test_two_hundred_nodes_are_few_requests(ec2: Ec2, monkeypatch: pytest.Monkey
     place = Place(instance_type="t3.micro")
     tags = {TAG_CLUSTER: "big"}
     for _ in range(4):
-        ec2.run(LaunchRequest(image_id="ami-12c6146b", count=50, places=(place,), tags=tags))
+        ec2.run(LaunchRequest(image_id="ami-785db401", count=50, places=(place,), tags=tags))
     asked: list[str] = []
     ask = Ec2._do
 
@@ -215,8 +216,19 @@ def test_two_hundred_nodes_are_few_requests(ec2: Ec2, monkeypatch: pytest.Monkey
     # The second call is the end of the pages and sends no request.
     assert asked == ["DescribeInstances"] * 2
     asked.clear()
-    fetch(ec2, replace(GOOD, cluster_size=200, node_image_id="ami-12c6146b"))
+    fetch(ec2, replace(GOOD, cluster_size=200, node_image_id="ami-785db401"))
     assert len(asked) <= 8
+
+
+def test_an_image_of_windows_is_refused(ec2: Ec2) -> None:
+    named = "ami-12c6146b"  # Windows Server 2008 in moto
+    template = replace(GOOD, node_instance_type=types("t3.micro"), node_image_id=named)
+    found = [text for key, text in aws_problems(template, fetch(ec2, template)) if "ami" in text]
+    (text,) = found
+    assert re.search(r"ami-12c6146b.*Windows.*listimages --stock", text)
+    sql = {"ImageId": "ami-2", "PlatformDetails": "Windows with SQL Server Web"}
+    linux = {"ImageId": "ami-3", "PlatformDetails": "Red Hat Enterprise Linux"}
+    assert [image(each).windows for each in (sql, linux)] == [True, False]
 
 
 def test_against_moto_at_the_lines_of_the_config(

@@ -29,7 +29,7 @@ def cluster(ec2: Ec2, settings: Config) -> Cluster:
     )
     tags = {TAG_CLUSTER: "gpu", TAG_ALIAS: "master", **origin_tags(Origin(template="big"))}
     place = Place(instance_type="t3.micro")
-    ec2.run(LaunchRequest(image_id="ami-12c6146b", count=1, places=(place,), tags=tags))
+    ec2.run(LaunchRequest(image_id="ami-785db401", count=1, places=(place,), tags=tags))
     return Cluster("gpu", ec2.instances(cluster="gpu"), ec2, settings)
 
 
