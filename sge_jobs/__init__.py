@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sge_jobs.queue.qsub import job_name, job_script, qsub_argv
     from sge_jobs.queue.queue import Queue
     from sge_jobs.resources import Resources
+    from sge_jobs.sizes import read_size
 
 __all__ = [
     "DEBIAN_MIRRORS",
@@ -56,6 +57,7 @@ __all__ = [
     "job_script",
     "parse_accounting",
     "qsub_argv",
+    "read_size",
 ]
 
 _HOMES = {
@@ -86,6 +88,7 @@ _HOMES = {
     "sge_jobs.queue.qsub": ("job_name", "job_script", "qsub_argv"),
     "sge_jobs.queue.queue": ("Queue",),
     "sge_jobs.resources": ("Resources",),
+    "sge_jobs.sizes": ("read_size",),
 }
 
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sge_jobs.errors import InputError
+from sge_jobs.sizes import read_size
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)", re.ASCII)
 _CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)")
+_LEAST_MEMORY = 1e6
 _METADATA = "need"
 
 
@@ -56,13 +57,16 @@ def read_gpus(value: str | float) -> float:
 
 
 def read_memory(text: str) -> str:
-    """Return a size that Grid Engine accepts, such as ``8G`` or ``500M``, unchanged.
+    """Return a size that Grid Engine accepts, such as ``8G`` or ``.5G``, unchanged.
 
     Raises:
         ValueError: ``text`` has another form, or is less than a megabyte: a unit is missing.
     """
-    found = _MEMORY.fullmatch(text)
-    if found is None or float(found[1]) * 1000 ** " kmgt".index(found[2].lower() or " ") < 1e6:
+    try:
+        is_enough = read_size(text) >= _LEAST_MEMORY
+    except ValueError:
+        is_enough = False
+    if not is_enough:
         raise ValueError("expected a size of at least 1M with its unit, e.g. 8G or 500M")
     return text
 

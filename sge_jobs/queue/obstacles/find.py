@@ -11,14 +11,10 @@ from sge_jobs.queue.obstacles.fixes import CLOSED, PASSING, request_fix, state_f
 from sge_jobs.queue.obstacles.verification import ANYWHERE, Verification, verify
 from sge_jobs.queue.qhost import parse_hosts
 from sge_jobs.queue.qstat import read_xml
+from sge_jobs.sizes import read_size
 
 # A verification ignores the load of hosts. What a host has free is at most what it has in total.
 _TOTALS = {"mem_free": "mem_total", "swap_free": "swap_total", "virtual_free": "virtual_total"}
-_SIZE = re.compile(r"([\d.]+)([KMGTkmgt]?)")
-_UNITS = {
-    "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12,
-    "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40,
-}  # fmt: skip
 
 
 def find_obstacle(commands: Commands, id: str) -> Obstacle | None:
@@ -78,8 +74,10 @@ def _largest(commands: Commands, resource: str) -> float | None:
 
 def bytes_of(text: str) -> float:
     """Return the bytes of ``8G`` or ``500M``; 0 for other text."""
-    size = _SIZE.fullmatch(text)
-    return float(size[1]) * _UNITS[size[2]] if size else 0.0
+    try:
+        return read_size(text)
+    except ValueError:
+        return 0.0
 
 
 def _closed(commands: Commands, id: str, requests: list[str]) -> Obstacle | None:

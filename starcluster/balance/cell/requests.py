@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from fnmatch import fnmatchcase
 
+from sge_jobs import read_size
 from starcluster.balance.cell.model import Attribute
 
-_UNITS = {
-    "k": 1000.0,
-    "K": 1024.0,
-    "m": 1000.0**2,
-    "M": 1024.0**2,
-    "g": 1000.0**3,
-    "G": 1024.0**3,
-    "t": 1000.0**4,
-    "T": 1024.0**4,
-}
 _TEXTS = ("STRING", "CSTRING", "RESTRING", "HOST")
 _WORDS = {"true": 1.0, "false": 0.0, "infinity": math.inf, "none": 0.0}
 
@@ -28,15 +20,15 @@ def number(text: str) -> float:
     """
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    scale = _UNITS.get(text[-1:], 1.0)
-    digits = text[:-1] if text[-1:] in _UNITS else text
+    with contextlib.suppress(ValueError):
+        return read_size(text)
     try:
         total = 0.0
-        for part in digits.split(":"):
+        for part in text.split(":"):
             total = total * 60 + float(part or 0)
     except ValueError:
         return math.nan
-    return total * scale
+    return total
 
 
 def matches(pattern: str, text: str) -> bool:

@@ -24,6 +24,7 @@ from sge_jobs.resources import (
     read_memory,
     resource_argv,
 )
+from sge_jobs.sizes import read_size
 
 # Prints the arguments of the job, its directory and a variable.
 SHOW = (
@@ -276,15 +277,39 @@ def test_other_numbers_of_gpus_are_refused(text: str) -> None:
         read_gpus(text)
 
 
-@pytest.mark.parametrize("text", ["8", "8X", "8GB", "8 G", "-8G", "0G", "64k", "1e9", "8G,gpu=1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "8", "64k", "-8G", "0G", "nan", "1e999", "8 G", "8G,gpu=1"),
+        *("8X", "8GB", "8P", "08G", ".", "1.5.5G"),  # a real cell refuses these, too
+    ],
+)
 def test_a_size_without_its_unit_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="8G"):
         read_memory(text)
 
 
-@pytest.mark.parametrize("text", ["8G", "0.5g", "1M", "500m", "1T", "8589934592"])
-def test_a_size_of_grid_engine_is_not_changed(text: str) -> None:
+# A real cell accepts each.
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("8G", 8 * 2**30),
+        ("0.5g", 5e8),
+        (".5G", 2**29),
+        ("5.G", 5 * 2**30),
+        ("1M", 2**20),
+        ("500m", 5e8),
+        ("1T", 2**40),
+        ("8589934592", 2**33),
+        ("1e3M", 1000 * 2**20),
+        ("+1g", 1e9),
+        ("0x10G", 2**34),
+        ("010G", 2**33),
+    ],
+)
+def test_a_size_of_grid_engine_is_not_changed(text: str, size: float) -> None:
     assert read_memory(text) == text
+    assert read_size(text) == size
 
 
 def test_each_resource_has_an_option_and_arguments_of_qsub() -> None:

@@ -16,6 +16,8 @@ from starcluster.balance.cell.requests import matches, matches_queue, number, sa
         ("4", 4.0),
         ("20.5G", 20.5 * 1024**3),
         ("2k", 2000.0),
+        (".5G", 2.0**29),
+        ("0x10", 16.0),
         ("1:30:00", 5400.0),
         ("TRUE", 1.0),
         ("INFINITY", math.inf),
