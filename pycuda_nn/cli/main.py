@@ -19,6 +19,7 @@ from pycuda_nn.cli.evaluate import evaluate
 from pycuda_nn.cli.predict import predict
 from pycuda_nn.cli.train import train
 from pycuda_nn.errors import PycudaNNError
+from starmint.streams import open_closed_streams
 
 COMMANDS: tuple[click.Command, ...] = (describe, train, evaluate, predict, bench)
 
@@ -67,6 +68,7 @@ def _discard_output() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 done, 1 failed, 2 invalid input, 130 Ctrl-C."""
+    open_closed_streams()
     logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
         code = cli.main(args=argv, prog_name="pycuda-nn", standalone_mode=False)

@@ -13,6 +13,7 @@ import click
 
 from spearmint import __version__
 from spearmint.errors import Interrupted, SpearmintError, did_you_mean
+from starmint.streams import open_closed_streams
 
 _OS_FIX = "Fix this and rerun the command; finished trials are safe."
 
@@ -168,6 +169,7 @@ def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 invalid input, 128 + signal."""
     if sys.platform == "win32":
         _end("spearmint does not run on Windows itself\nInstall it in WSL 2 or in Docker.", 2)
+    open_closed_streams()
     try:
         code = cli.main(prog_name="spearmint", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

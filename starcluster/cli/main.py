@@ -19,6 +19,7 @@ from starcluster.cli.app import App
 from starcluster.cli.signals import exit_code_of, interrupted, like_ctrl_c
 from starcluster.errors import InputError, StarClusterError, did_you_mean
 from starcluster.original import command_of
+from starmint.streams import open_closed_streams
 
 log = logging.getLogger("starcluster")
 
@@ -219,6 +220,7 @@ def cli(ctx: click.Context, debug: bool, config_path: Path | None, region: str) 
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 invalid input, 128 + signal."""
+    open_closed_streams()
     try:
         with like_ctrl_c():
             cli(prog_name="starcluster")
