@@ -241,9 +241,11 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         part.replace(path)
-    except OSError:
+    except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
+        if error.filename is None:  # the disk is full
+            error.filename = str(path)
         raise
 
 

@@ -34,27 +34,55 @@ def keep_model(
     After a kill, the next call ends it.
 
     Raises:
-        SpearmintError: The metrics of the job are missing.
-        OSError: The disk is full.
+        SpearmintError: The metrics of the job are missing, or the disk is full.
     """
     target, folder = store.path(number), layout.final(number)
     if not target.exists():
         metrics = read_json(folder.metrics)
         if metrics is None or not folder.model.is_dir():
             raise SpearmintError(f"the model in {folder.model} is missing", f"Delete {folder.path}")
-        store.folder.mkdir(parents=True, exist_ok=True)
-        part = store.folder / f".{target.name}.part"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
-        shutil.copytree(folder.model, part / "files", symlinks=True)
-        params = {name: entry["values"] for name, entry in spec["params"].items()}
-        write_json(part / "model.json", {"version": number, "files": _files(part / "files")})
-        write_json(part / "params.json", params)
-        write_json(part / "metrics.json", {**metrics, "maximize": experiment.maximize})
-        write_json(part / "provenance.json", _provenance(experiment, folder, spec))
-        complete_folder(part, target)
+        facts = {
+            "params.json": {name: entry["values"] for name, entry in spec["params"].items()},
+            "metrics.json": {**metrics, "maximize": experiment.maximize},
+            "provenance.json": _provenance(experiment, folder, spec),
+        }
+        part = target.with_name(f".{target.name}.part")
+        try:
+            _write_version(part, folder.model, number, facts)
+            complete_folder(part, target)
+        except OSError as error:  # a full disk must not stay full because of it
+            shutil.rmtree(part, ignore_errors=True)
+            raise SpearmintError(
+                f"cannot copy the model {folder.model} to {target}: {_reason(error)}",
+                f"Fix this, then rerun the command: it copies the model ({_size(folder.model)}) "
+                "without training.",
+            ) from error
     shutil.rmtree(folder.files, ignore_errors=True)  # the model exists twice
     return store.version(number)
+
+
+def _write_version(
+    part: Path, model: Path, number: int, facts: Mapping[str, Mapping[str, Any]]
+) -> None:
+    part.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    shutil.copytree(model, part / "files", symlinks=True)
+    write_json(part / "model.json", {"version": number, "files": _files(part / "files")})
+    for name, fact in facts.items():
+        write_json(part / name, fact)
+
+
+def _reason(error: OSError) -> str:
+    """Return the cause; of a failed copy of a folder, that of its first file."""
+    if isinstance(error, shutil.Error):
+        return str(error.args[0][0][2]).partition("] ")[2].partition(": ")[0]
+    return error.strerror or str(error)
+
+
+def _size(folder: Path) -> str:
+    total = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return f"{total / 2**20:.1f} MiB"
 
 
 def _files(folder: Path) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Iterator
@@ -83,3 +84,43 @@ def test_a_disk_that_stays_full_stops_the_search_and_loses_nothing(
     assert status["trials"] == expected
     rows = json.loads(experiment.command("export", "--json").stdout)
     assert rows[0]["value"] == results[1]["value"]
+
+
+MODEL = """
+def main(job_id, params):
+    return float(params["x"][0])
+
+def final(job_id, params, model_dir):
+    (model_dir / "model.bin").write_bytes(b"x" * (2 << 20))
+    return 0.5
+"""
+
+
+def test_a_model_is_trained_once_and_promoted_when_the_disk_has_room(
+    make_experiment: MakeExperiment, small_disk: Path
+) -> None:
+    experiment = make_experiment(MODEL, root=small_disk / "search")
+    assert experiment.run("--max-finished-jobs=1").returncode == 0
+    models = experiment.root / "models" / "trial"
+    full = experiment.command("final")
+    assert full.returncode == 1
+    assert "cannot copy the model" in full.stderr
+    assert "No space left on device\n" in full.stderr
+    assert "2.0 MiB" in full.stderr
+    assert not list(models.iterdir()), "a partial copy fills the disk"
+    (experiment.root / "trial.py").write_text(MODEL.replace("0.5", "1 / 0"))  # is not called
+    remount = ("mount", "-o", "remount,size=8m", str(small_disk))
+    subprocess.run(remount, check=True)
+    assert experiment.command("final").returncode == 0
+
+    filler = small_disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    full = experiment.command("promote")
+    assert full.returncode == 1
+    assert "No space left on device: '" in full.stderr, "which file"
+    assert not (models / "current").exists()
+    filler.unlink()
+    assert experiment.command("promote").returncode == 0
+    assert (models / "current" / "files" / "model.bin").stat().st_size == 2 << 20
