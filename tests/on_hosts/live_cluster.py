@@ -105,3 +105,10 @@ class Bench:
             or list(self.truth.pages("ec2", "DescribeLaunchTemplates", "LaunchTemplates"))
             or self.cloud.nodes()
         )
+
+
+def queues(bench: Bench) -> dict[str, str]:
+    """Return the state of each queue instance by host; empty if it accepts jobs."""
+    rows = [line.split() for line in bench.types("sshmaster", NAME, "qstat -f").splitlines()]
+    found = {row[0].partition("@")[2]: row[5:] for row in rows if row[:1] and "all.q@" in row[0]}
+    return {host: "".join(state) for host, state in found.items()}

@@ -85,61 +85,71 @@ class Front:
         return [json.dumps(product)] if price else []
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, front: Front) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.front = front
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_POST(self) -> None:
+        front = self.server.front
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        region = _REGION.search(self.headers.get("Authorization", ""))
+        if region and region[1] in front.closed:
+            self._reply(401, "text/xml", _refusal("AuthFailure", "not validated"))
+            return
+        action = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
+        if action in front.denied:
+            told = {"__type": "AccessDeniedException", "message": f"not allowed: {action}"}
+            self._reply(400, "application/x-amz-json-1.1", json.dumps(told).encode())
+            return
+        told = front.paths.get(self.path)
+        if not action and told is None and self._of_form(front, body):
+            return
+        if action:
+            told = front.answer(action, json.loads(body))
+        if told is None:
+            self._reply(*_asked(front.moto, self.path, dict(self.headers), body))
+        else:
+            self._reply(200, "application/x-amz-json-1.1", json.dumps(told).encode())
+
+    def _of_form(self, front: Front, body: bytes) -> bool:
+        form = dict(parse_qsl(body.decode()))
+        name = form.get("Action", "")
+        if name:
+            front.asked.append(form)
+        if left := front.refusals.get(name):
+            self._reply(400, "text/xml", _refusal(*left.pop(0)))
+        elif name in front.answers:
+            answer = front.answers[name]
+            inside = answer if isinstance(answer, str) else answer(form)
+            text = f"<{name}Response>{inside}</{name}Response>"
+            self._reply(200, "text/xml", text.encode())
+        else:
+            return False
+        return True
+
+    def _reply(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 @contextmanager
 def in_front_of(moto: str) -> Iterator[Front]:
     """Serve in front of the server ``moto`` while the context is open."""
     front = Front(moto)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            region = _REGION.search(self.headers.get("Authorization", ""))
-            if region and region[1] in front.closed:
-                self._reply(401, "text/xml", _refusal("AuthFailure", "not validated"))
-                return
-            action = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
-            if action in front.denied:
-                told = {"__type": "AccessDeniedException", "message": f"not allowed: {action}"}
-                self._reply(400, "application/x-amz-json-1.1", json.dumps(told).encode())
-                return
-            told = front.paths.get(self.path)
-            if not action and told is None and self._of_form(body):
-                return
-            if action:
-                told = front.answer(action, json.loads(body))
-            if told is None:
-                self._reply(*_asked(front.moto, self.path, dict(self.headers), body))
-            else:
-                self._reply(200, "application/x-amz-json-1.1", json.dumps(told).encode())
-
-        def _of_form(self, body: bytes) -> bool:
-            form = dict(parse_qsl(body.decode()))
-            name = form.get("Action", "")
-            if name:
-                front.asked.append(form)
-            if left := front.refusals.get(name):
-                self._reply(400, "text/xml", _refusal(*left.pop(0)))
-            elif name in front.answers:
-                answer = front.answers[name]
-                inside = answer if isinstance(answer, str) else answer(form)
-                text = f"<{name}Response>{inside}</{name}Response>"
-                self._reply(200, "text/xml", text.encode())
-            else:
-                return False
-            return True
-
-        def _reply(self, status: int, kind: str, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = _Server(front)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     front.address = f"http://127.0.0.1:{server.server_address[1]}"

@@ -180,22 +180,16 @@ def take(
         other: Claim | None = None
         if found is not None and found.active and command == "start":
             other, found = found, None  # possibly deleted, and still listed: creating one shows it
-        if found is not None and command != TERMINATE:
-            if found.active and (progress is None or found.command == TERMINATE):
+        if found is not None and found.active and command != TERMINATE:
+            if progress is None or found.command == TERMINATE:
                 raise busy(found)
-            if found.active and progress is not None:
-                if said != found.id:
-                    progress("", f"waiting: the cluster is being {found}")
-                said = found.id
-                time.sleep(POLL_S)
-                continue
-            # AWS can list an instance and then not, so this list is kept.
-            seen = settle(ec2, found)
-            if command == "start":
-                _require_none(ec2, cluster, seen)
-        elif command not in ("start", TERMINATE):
-            seen = ec2.instances(cluster=cluster)
-        before: list[str] | None = [each.alias for each in seen if each.alias]
+            if said != found.id:
+                progress("", f"waiting: the cluster is being {found}")
+            said = found.id
+            time.sleep(POLL_S)
+            continue
+        seen = _instances(ec2, cluster, command, found, seen)
+        before: list[str] | None = _aliases(seen)
         if command == TERMINATE:
             before = list(found.aliases) if found else None
         more = tags if tags is not None else found.more if found else {}
@@ -207,7 +201,7 @@ def take(
                 if found is None and command not in ("start", TERMINATE):
                     # Nothing tells which nodes exist, as after a kill in the lines above.
                     seen = relist(ec2, cluster)
-                    before = [each.alias for each in seen if each.alias]
+                    before = _aliases(seen)
                 return Held(ec2, cluster, id, found, there=seen, before=before, since=since)
         except AlreadyThere:
             if other is not None:
@@ -224,6 +218,27 @@ def take(
         if time.monotonic() > limit:
             raise busy(found, cluster)
         time.sleep(POLL_S)
+
+
+def _instances(
+    ec2: Ec2, cluster: str, command: str, found: Claim | None, seen: list[Instance]
+) -> list[Instance]:
+    """Return the instances before the change; ``seen`` if they are known already.
+
+    AWS can list an instance and then not, so the list that agrees with the last claim is kept.
+    """
+    if command == TERMINATE or (command == "start" and found is None):
+        return seen
+    if found is None:
+        return ec2.instances(cluster=cluster)
+    settled = settle(ec2, found)
+    if command == "start":
+        _require_none(ec2, cluster, settled)
+    return settled
+
+
+def _aliases(instances: Sequence[Instance]) -> list[str]:
+    return [each.alias for each in instances if each.alias]
 
 
 def _require_none(ec2: Ec2, cluster: str, seen: list[Instance]) -> None:
