@@ -1,4 +1,4 @@
-"""What all packages share: missing packages, closed streams, Python 2, the bill of a cluster."""
+"""What all packages share: missing packages, standard streams, Python 2, the bill of a cluster."""
 
 from __future__ import annotations
 

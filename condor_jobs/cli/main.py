@@ -12,7 +12,7 @@ from typing import Any
 
 from condor_jobs.cli import dag, search
 from condor_jobs.errors import CondorJobsError
-from starmint.streams import open_closed_streams
+from starmint.streams import allow_any_text, open_closed_streams
 
 COMMANDS: dict[str, ModuleType] = {"dag": dag, "search": search}
 _HELP = """\
@@ -72,6 +72,7 @@ def _with_help(text: str) -> dict[str, Any]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 failed, 2 invalid input, 130 Ctrl-C."""
     open_closed_streams()
+    allow_any_text(sys.stdout)
     words = list(sys.argv[1:] if argv is None else argv)
     end = words.index("--") if "--" in words else len(words)
     try:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sge_jobs.cli import check, gpus, run, scripts, setup, status, submit
 from sge_jobs.cli.help import first_group
-from sge_jobs.cli.streams import open_closed_streams
+from sge_jobs.cli.streams import allow_any_text, open_closed_streams
 from sge_jobs.errors import SgeJobsError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -78,6 +78,7 @@ def _with_help(text: str) -> dict[str, Any]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 failed, 2 invalid input, 130 Ctrl-C, 143 SIGTERM."""
     open_closed_streams()
+    allow_any_text(sys.stdout)
     try:
         try:
             arguments = build_parser().parse_args(argv)

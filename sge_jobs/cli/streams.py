@@ -1,14 +1,17 @@
-"""Standard input, output or error that the caller closed, as in ``command >&-``.
+"""Standard streams that the caller closed, or whose encoding lacks characters.
 
 As ``starmint.streams``, which nodes do not have: they get a copy of ``sge_jobs`` only.
 """
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
+from typing import TextIO
 
-__all__ = ["open_closed_streams"]
+__all__ = ["allow_any_text", "open_closed_streams"]
 
 
 def open_closed_streams() -> None:
@@ -25,3 +28,12 @@ def open_closed_streams() -> None:
         if getattr(sys, name) is None:
             stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
             setattr(sys, name, stream)
+
+
+def allow_any_text(stream: TextIO) -> None:
+    """Let a stream print any character: as click does in ASCII, escaped in other encodings."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return
+    if codecs.lookup(stream.encoding).name == "ascii":
+        stream.reconfigure(encoding="utf-8")
+    stream.reconfigure(errors="backslashreplace")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import errno
-import io
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -33,6 +30,7 @@ from spearmint.formatting import (
     plain,
 )
 from spearmint.model import Trial, TrialState
+from starmint.streams import allow_any_text
 
 _UNLIMITED = 10_000
 
@@ -182,7 +180,7 @@ def discard_output() -> None:
 
 def make_console(*, stderr: bool = False) -> Console:
     """Return a console of the terminal width, or without line breaks and bars elsewhere."""
-    _allow_any_text(sys.stderr if stderr else sys.stdout)
+    allow_any_text(sys.stderr if stderr else sys.stdout)
     console = _Console(highlight=False, stderr=stderr)
     if console.is_terminal and not console.is_jupyter:
         return console
@@ -193,15 +191,6 @@ def make_console(*, stderr: bool = False) -> Console:
         force_terminal=False,
         force_jupyter=False,  # a line is a line, not a block of HTML
     )
-
-
-def _allow_any_text(stream: TextIO) -> None:
-    """Let a stream print any character: as click does in ASCII, escaped in other encodings."""
-    if not isinstance(stream, io.TextIOWrapper):
-        return
-    if codecs.lookup(stream.encoding).name == "ascii":
-        stream.reconfigure(encoding="utf-8")
-    stream.reconfigure(errors="backslashreplace")
 
 
 def make_observer(console: Console, total: int) -> PlainObserver:

@@ -1,4 +1,4 @@
-"""Commands whose standard streams are closed, full, or read by nobody."""
+"""Commands whose standard streams are closed, read by nobody, or of an old encoding."""
 
 from __future__ import annotations
 
@@ -49,6 +49,19 @@ def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path) -> None:
     argv = ["sh", "-c", _CLOSE, "sh", sys.executable, "-c", code, str(file)]
     subprocess.run(argv, timeout=120, check=True)
     assert file.read_text() == "True"
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("ascii", "ü 中"), ("latin-1", "ü \\u4e2d")])
+def test_a_character_that_the_encoding_lacks_is_shown(encoding: str, shown: str) -> None:
+    argv = call("sge_jobs", "submit", "--dry-run", "--", "ü 中")
+    done = subprocess.run(
+        argv,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"},
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    assert shown in done.stdout.decode("utf-8" if encoding == "ascii" else encoding)
 
 
 def test_a_network_is_trained_without_standard_error() -> None:
