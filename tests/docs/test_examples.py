@@ -38,6 +38,10 @@ def test_the_tutorial_runs_from_the_data_to_the_test_error(tmp_path: Path) -> No
     shutil.copytree(EXAMPLES / "tutorial", folder)
     run(sys.executable, "make_data.py", cwd=folder)
     assert len((folder / "pumps.csv").read_text().splitlines()) == 1501
+    page = EXAMPLES.parent.joinpath("docs", "start", "tutorial.rst").read_text()
+    by_hand = re.search(r"\$ python -c '(.+)'$", page, re.MULTILINE)
+    assert by_hand is not None
+    assert 0.3 < float(run(sys.executable, "-c", by_hand[1], cwd=folder)) < 3.0
     assert "Best of 2 complete trials" in search(folder, 2)
     error = re.search(r"test (\d\.\d+) kWh", run(sys.executable, "final.py", cwd=folder))
     assert error is not None
