@@ -30,7 +30,7 @@ def convert(directory: Path, dry_run: bool, yes: bool) -> None:
 
     \b
     Examples:
-      spearmint convert examples/braninpy
+      spearmint convert braninpy
       spearmint convert --dry-run experiment
     """
     from spearmint.config.hips import read_hips

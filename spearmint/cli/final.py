@@ -64,7 +64,7 @@ def final(
 
     \b
     Examples:
-      spearmint final examples/digits
+      spearmint final examples/regions
       spearmint final --median-of=5 --region=us examples/regions
     """
     if number and median_of:

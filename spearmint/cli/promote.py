@@ -41,7 +41,7 @@ def promote(
 
     \b
     Examples:
-      spearmint promote examples/digits
+      spearmint promote examples/regions
       spearmint promote --dry-run --region=us examples/regions
     """
     from spearmint.models.promoting import promote as decide

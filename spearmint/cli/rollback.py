@@ -24,7 +24,7 @@ def rollback(config: Path, region: str | None, as_json: bool) -> None:
 
     \b
     Examples:
-      spearmint rollback examples/digits
+      spearmint rollback examples/regions
       spearmint rollback --region=us examples/regions
     """
     _, stores = model_stores(config, region)
