@@ -31,7 +31,6 @@ from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.step.context import StepContext
 from pycuda_nn.cuda.step.plan import TrainingPlan
 from pycuda_nn.cuda.step.tune import refine
-from pycuda_nn.cuda.step.weights import rates_of
 from pycuda_nn.cuda.training.epoch import STEPS_A_GRAPH
 from pycuda_nn.cuda.training.session import CudaSession
 from pycuda_nn.errors import DeviceError
@@ -88,6 +87,7 @@ class RankSession(CudaSession):
         self._layers_room = room_of(plan.layout.layers, 1 if whole_shards else size)
         self._held: dict[str, PlacedRows] = {}
         self._chunk = 1  # graphs between two events
+        self._ahead: tuple[int, int] | None = None  # seed and epoch of an order drawn before
 
     def active(self) -> contextlib.AbstractContextManager[None]:
         """Make the context of this rank current in its thread."""
@@ -239,42 +239,61 @@ class RankSession(CudaSession):
 
     def _record_all(self) -> None:
         """Record all graphs, so that nothing is allocated while kernels wait for this rank."""
-        odd = self._n // self._batch % self._most_steps
-        for step, counts in ((self._full, (self._most_steps, odd)), (self._last, (1,))):
-            if step is None:
-                continue
+        for step in filter(None, (self._full, self._last)):
             step.forget()
             step.computes, step.exchanges = True, True
-            for steps in filter(None, counts):
-                for side in range(2):
-                    step.prepare(steps, side)
+        for step, steps in dict.fromkeys(self._queued()):
+            for side in range(2):
+                step.prepare(steps, side)
 
     # An epoch
 
-    def run(self, order: Array | EpochOrder, learning_rates: Array, stopped: Any) -> Array:
+    def run(self, order: Array | EpochOrder, rates: Array, stopped: Any) -> Array:
         """Train one epoch; return the mean losses of this rank's rows of each step.
 
         Args:
             order: The order of all rows.
-            learning_rates: Learning rate of each step.
+            rates: Factor of each step, float32.
             stopped: Called now and then; true if another rank has failed.
         """
-        count, main = len(learning_rates), self._streams.main
+        main = self._streams.main
         with self._device.active(), self._settled():
-            self._begin_epoch(order, rates_of(self._plan.recipe, learning_rates, self._step))
-            full, odd = divmod(self._n // self._batch, self._most_steps)
-            queued = [(self._full, self._most_steps)] * full
-            queued += [(self._full, odd)] if odd else []
-            queued += [(self._last, 1)] if self._last is not None else []
-            self._launch(queued, stopped)
-            self._transfer.fetch(count, main, word=self._trouble)
-            main.synchronize()
+            self._begin_epoch(order, rates)
+            self._launch(self._queued(), stopped)
+            self._transfer.fetch(len(rates), main, word=self._trouble)
+            ended = cuda.Event(cuda.event_flags.DISABLE_TIMING)
+            ended.record(main)
+            self._draw_ahead(order)
+            ended.synchronize()
             if stopped():
                 raise RankStopped
             _check(self._transfer.word())
-            losses = self._transfer.fetched(count)
-        self._step += count
+            losses = self._transfer.fetched(len(rates))
+        self._step += len(rates)
         return losses
+
+    def _begin_epoch(self, order: Array | EpochOrder, rates: Array) -> None:
+        ahead, self._ahead = self._ahead, None
+        if isinstance(order, EpochOrder) and ahead == (order.seed, order.epoch):
+            self._transfer.send(self._step, rates, ahead, self._streams.main)
+            return
+        if ahead is not None:
+            self._streams.main.synchronize()
+        super()._begin_epoch(order, rates)
+
+    def _draw_ahead(self, order: Array | EpochOrder) -> None:
+        """Queue the order of the next epoch: it is drawn while the threads finish this one."""
+        if isinstance(order, EpochOrder):
+            self._ahead = order.seed, order.epoch + 1
+            self._transfer.send_next(self._ahead, self._streams.main)
+            self._order.draw(self._streams.main)
+
+    def _queued(self) -> list[tuple[SharedStep, int]]:
+        """Return the graphs of an epoch."""
+        full, odd = divmod(self._n // self._batch, self._most_steps)
+        counts = [self._most_steps] * full + [odd] * bool(odd)
+        rest = [] if self._last is None else [(self._last, 1)]
+        return [(self._full, steps) for steps in counts] + rest
 
     def time_steps(self, steps: int, what: tuple[bool, bool]) -> float:
         """Return the seconds of a step with rates of 0; ``what``: computation and exchange."""

@@ -26,6 +26,7 @@ from pycuda_nn.cuda.parallel.rows import Placement, placements
 from pycuda_nn.cuda.parallel.shards import rows_of
 from pycuda_nn.cuda.runtime.device import Device, gpu_name
 from pycuda_nn.cuda.step.plan import TrainingPlan
+from pycuda_nn.cuda.step.weights import rates_of
 from pycuda_nn.errors import DeviceError
 from pycuda_nn.protocols import Metrics, Session, Split, State
 from pycuda_nn.rng import EpochOrder
@@ -129,8 +130,9 @@ class DataParallelSession(Session):
     ) -> npt.NDArray[np.float32]:
         """See :class:`Session`."""
         self._check_hosts(len(learning_rates))
+        rates = rates_of(self._plan.recipe, learning_rates, self._step)
         stopped = lambda: self._ranks.stopped  # noqa: E731
-        losses = self._of_all(lambda rank: rank.run(order, learning_rates, stopped))
+        losses = self._of_all(lambda rank: rank.run(order, rates, stopped))
         self._step += len(learning_rates)
         return self._mean(losses)
 
@@ -334,18 +336,23 @@ class DataParallelSession(Session):
 
     def _mean(self, losses: Array) -> npt.NDArray[np.float32]:
         """Return the mean loss of each step from the means of the ranks, (ranks, steps)."""
-        steps = losses.shape[1]
-        rows = np.full(steps, self._batch)
-        rows[-1] = self._n - self._batch * (steps - 1)
-        mine = np.array([
-            [len(rows_of(rank, self.size, int(whole))) for whole in (rows[0], rows[-1])]
-            for rank in range(self.size)
-        ])  # fmt: skip
-        weights = np.repeat(mine[:, :1], steps, axis=1)
-        weights[:, -1] = mine[:, 1]
+        rows, weights = self._rows_of_steps
         sums = np.where(weights > 0, losses.astype(np.float64), 0.0) * weights
         mean: npt.NDArray[np.float32] = (sums.sum(axis=0) / rows).astype(np.float32)
         return mean
+
+    @functools.cached_property
+    def _rows_of_steps(self) -> tuple[Array, Array]:
+        """Rows of each step, and of each rank in each step, (ranks, steps)."""
+        steps = -(-self._n // self._batch)
+        rows = np.full(steps, self._batch)
+        rows[-1] = self._n - self._batch * (steps - 1)
+        shares = [[len(rows_of(rank, self.size, int(whole))) for whole in rows[[0, -1]]]
+                  for rank in range(self.size)]  # fmt: skip
+        mine = np.array(shares)
+        weights = np.repeat(mine[:, :1], steps, axis=1)
+        weights[:, -1] = mine[:, 1]
+        return rows, weights
 
     def _gathered(self) -> State:
         layout = self._plan.layout

@@ -33,6 +33,7 @@ class EpochTransfer:
         self._sent = cuda.pagelocked_empty(size, np.uint8)
         self._received = cuda.pagelocked_empty(1 + steps, np.float32)
         self._sent[:] = 0
+        self._next = cuda.pagelocked_empty(2 * DRAWN_BYTES, np.uint8)  # of even and odd epochs
 
     def send(
         self, step: int, rates: Array, drawn: tuple[int, int] | None, stream: cuda.Stream
@@ -53,6 +54,13 @@ class EpochTransfer:
         self._sent[_RATES:end].view(np.float32)[:] = rates
         cuda.memcpy_htod_async(self.clock, self._sent[:end], stream)
 
+    def send_next(self, drawn: tuple[int, int], stream: cuda.Stream) -> None:
+        """Queue the copy of seed and epoch of the next order; that before the last has ended."""
+        first = DRAWN_BYTES * (drawn[1] % 2)
+        words = self._next[first : first + DRAWN_BYTES]
+        words.view(np.uint64)[:] = drawn
+        cuda.memcpy_htod_async(self.drawn, words, stream)
+
     def fetch(self, steps: int, stream: cuda.Stream, *, word: int = 0) -> None:
         """Queue the copy of the losses from the device, and of the 32 bits at address ``word``."""
         cuda.memcpy_dtoh_async(self._received[1 : 1 + steps], self.losses, stream)
@@ -70,5 +78,5 @@ class EpochTransfer:
 
     def close(self) -> None:
         """Free the memory of the host; no copy may be running."""
-        for array in (self._sent, self._received):
+        for array in (self._sent, self._next, self._received):
             array.base.free()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -143,6 +144,47 @@ def test_every_rank_draws_the_order_in_one_launch(
     session.run_epoch(EpochOrder(n=70, seed=1, epoch=1), RATES)
     assert graphs.count({"sort_rows"}) == 2
     assert len(graphs) == 2 * 3  # an order, four steps, and the step on the remaining rows
+    session.close()
+
+
+def test_the_order_of_the_next_epoch_is_drawn_ahead(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another epoch follows, the steps read the order of theirs."""
+    from pycuda_nn.cuda.parallel.step import SharedStep
+    from pycuda_nn.cuda.training.order import DeviceOrder
+
+    session = opened(gpus=2)
+    drawn: list[int] = []  # epochs, on GPU 0
+    trained: list[int] = []
+    draw, replay = DeviceOrder.draw, SharedStep.replay
+
+    def drawing(self: Any, stream: Any) -> None:
+        if MACHINE.stack[-1] == 0:
+            drawn.append(ctypes.c_uint64.from_address(self.drawn + 8).value)
+        draw(self, stream)
+
+    def replaying(self: Any, steps: int) -> None:
+        if MACHINE.stack[-1] == 0 and drawn[-1] not in trained[-1:]:
+            trained.append(drawn[-1])
+        replay(self, steps)
+
+    monkeypatch.setattr(DeviceOrder, "draw", drawing)
+    monkeypatch.setattr(SharedStep, "replay", replaying)
+    for epoch in (0, 1, 2, 7, 7, 8):
+        session.run_epoch(EpochOrder(n=70, seed=1, epoch=epoch), RATES)
+    session.close()
+    assert trained == [0, 1, 2, 7, 8]
+    assert drawn == [0, 1, 2, 3, 7, 8, 7, 8, 9]
+
+
+def test_given_rows_follow_an_order_that_was_drawn_ahead(opened: Callable[..., Any]) -> None:
+    session = opened(gpus=2)
+    rank, given = session._made[0], np.arange(70)[::-1]
+    session.run_epoch(EpochOrder(n=70, seed=1, epoch=0), RATES)
+    session.run_epoch(given, RATES)
+    rows = np.ctypeslib.as_array((ctypes.c_int32 * 70).from_address(rank._order.rows))
+    np.testing.assert_array_equal(rows, given)
     session.close()
 
 
