@@ -50,6 +50,12 @@ class TestPeerContract(BackendContract):
         return CudaBackend(CudaOptions(gpus=2, exchange="peer"))
 
 
+@pytest.mark.gpu(n=4)
+class TestFourContract(BackendContract):
+    def backend(self) -> Backend:
+        return CudaBackend(CudaOptions(gpus=4, exchange="peer"))
+
+
 class TestNcclContract(BackendContract):
     def backend(self) -> Backend:
         return CudaBackend(CudaOptions(gpus=2, exchange="nccl"))
@@ -152,7 +158,8 @@ def test_the_bits_are_the_same_each_time() -> None:
     np.testing.assert_array_equal(found[0], found[2])
 
 
-def test_a_state_moves_between_numbers_of_gpus() -> None:
+@pytest.mark.parametrize("most", [2, pytest.param(4, marks=pytest.mark.gpu(n=4))])
+def test_a_state_moves_between_numbers_of_gpus(most: int) -> None:
     network = Network.from_sizes((32, 64, 10), activation="relu", loss="softmax")
     recipe, parts = (
         TrainingRecipe(optimizer=ADAM, batch_size=48, l2=0.0, seed=1),
@@ -161,7 +168,7 @@ def test_a_state_moves_between_numbers_of_gpus() -> None:
     rates = np.full(11, 1e-3)
     want = NumpyBackend().open(network, recipe, parts, network.initial_params(5))
     backends = [
-        CudaBackend(), CudaBackend(CudaOptions(gpus=2)),
+        CudaBackend(), CudaBackend(CudaOptions(gpus=most)), CudaBackend(CudaOptions(gpus=2)),
         CudaBackend(CudaOptions(gpus=2, exchange="nccl")), NumpyBackend(),
     ]  # fmt: skip
     state = None
@@ -263,6 +270,30 @@ def test_nothing_stays_in_gpu_memory() -> None:
     assert min(np.array(free()) - np.array(before)) > -(32 << 20)
 
 
+@pytest.mark.gpu(n=4)
+def test_a_checkpoint_moves_between_numbers_of_gpus(tmp_path: Path) -> None:
+    """As 1, 4, 2 GPUs and numpy with the command, each for two more epochs."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((5000, 16), dtype=np.float32)
+    np.savez(tmp_path / "rows.npz", x=x, y=(x @ rng.standard_normal((16, 4))).argmax(1))
+    argv = [sys.executable, "-m", "pycuda_nn", "train", "--data", str(tmp_path / "rows.npz")]
+    for setting in ("hidden=64", "batch_size=64", "optimizer=adam"):
+        argv += ["--set", setting]
+
+    def train(name: str, epochs: int, *more: str) -> None:
+        command = [*argv, "--set", f"epochs={epochs}", "--checkpoint", str(tmp_path / name), *more]
+        subprocess.run(command, check=True, capture_output=True)
+
+    train("moved.npz", 2, "--backend", "cuda")
+    for epochs, gpus in ((4, "4"), (6, "2")):
+        train("moved.npz", epochs, "--backend", "cuda", "--gpus", gpus, "--resume")
+    train("moved.npz", 8, "--backend", "numpy", "--resume")
+    train("numpy.npz", 8, "--backend", "numpy")
+    with np.load(tmp_path / "moved.npz") as got, np.load(tmp_path / "numpy.npz") as want:
+        name = next(name for name in want.files if "params" in name)
+        np.testing.assert_allclose(got[name], want[name], rtol=2e-2, atol=2e-3)
+
+
 KILLS = int(os.environ.get("KILLS", "4"))
 
 
@@ -318,7 +349,8 @@ def _host(folder: Path, meeting: Path, host: int, epochs: int) -> subprocess.Pop
     argv += ["--backend", "cuda", "--hosts", "2", "--host", str(host), "--meet", str(meeting)]
     for setting in ("hidden=64", "batch_size=64", f"epochs={epochs}", "optimizer=sgd"):
         argv += ["--set", setting]
-    only = {"CUDA_VISIBLE_DEVICES": str(host), "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(",")
+    only = {"CUDA_VISIBLE_DEVICES": gpus[host], "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
     return subprocess.Popen(
         [*argv, "--checkpoint", str(folder / f"net{host}.npz")],
         env={**os.environ, **only, "NCCL_SOCKET_IFNAME": "lo"},
