@@ -12,6 +12,8 @@ from pathlib import Path
 
 _LOG = logging.getLogger("pycuda_nn")
 _DONE = b"done"
+_MOST = 256  # bytes of a file
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Presence:
@@ -24,19 +26,26 @@ class Presence:
     def __init__(self, own: Path) -> None:
         """Lock the file ``own``, which exists."""
         self._own = os.open(own, os.O_RDWR)
+        self._where = _where(self._own)
         self._others: dict[int, int] = {}
         self._end = weakref.finalize(self, _close, self._own, self._others)
         with contextlib.suppress(OSError):
             fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.pwrite(self._own, self._where, 0)
 
     def watch(self, others: Mapping[int, Path]) -> None:
-        """Watch the files of other hosts, all of which must be locked now."""
+        """Watch the files of other hosts.
+
+        A file that is not locked now is of a host that has already ended, if that host used the
+        same mount of the same kernel. Otherwise this host may just not see its lock.
+        """
         for host, path in others.items():
             try:
                 found = os.open(path, os.O_RDONLY)
             except OSError:
                 continue
-            if _when_free(found) is None:
+            text = _when_free(found, _MOST)
+            if text is None or (self._where and text == self._where):
                 self._others[host] = found
                 continue
             os.close(found)
@@ -66,14 +75,22 @@ def _close(own: int, others: dict[int, int]) -> None:
     others.clear()
 
 
-def _when_free(file: int) -> bytes | None:
-    """Return the contents if nobody has locked the file, None otherwise or if this is unknown."""
+def _where(file: int) -> bytes:
+    """Return the kernel and the mount as text; empty if unknown."""
+    try:
+        return f"{_BOOT.read_text(encoding='ascii').strip()} {os.fstat(file).st_dev}\n".encode()
+    except (OSError, ValueError):
+        return b""
+
+
+def _when_free(file: int, most: int = len(_DONE)) -> bytes | None:
+    """Return the first bytes if nobody has locked the file, None if somebody has or may have."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return None
     try:  # NFS reads from the server what was written before the lock
-        return os.pread(file, len(_DONE), 0)
+        return os.pread(file, most, 0)
     except OSError:
         return None
     finally:

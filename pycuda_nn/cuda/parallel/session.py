@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -119,6 +120,7 @@ class DataParallelSession(Session):
         self._made: list[RankSession] = []
         self._closed, self._connected = threading.Event(), threading.Event()
         self._watcher: threading.Thread | None = None
+        self._handled = sys.exception()  # of a caller that has opened this after an error
         try:
             self._build()
         except BaseException:
@@ -157,12 +159,13 @@ class DataParallelSession(Session):
         self._step = int(state["step"])
 
     def close(self) -> None:
-        """See :class:`Session`."""
+        """See :class:`Session`; while an exception is raised, the other hosts end, too."""
         self._closed.set()
         if self._watcher is not None:  # it must not ask a communicator that is being destroyed
             self._watcher.join(LIMIT_S)
         if self._world is not None and self._world.presence is not None:
-            self._world.presence.leave(done=not self._ranks.stopped)
+            failed = self._ranks.stopped or sys.exception() is not self._handled
+            self._world.presence.leave(done=not failed)
         made, self._made = self._made, []
         if made and not self._ranks.stuck:
             ignored = (DeviceError,) if self._ranks.stopped else ()  # a GPU that failed fails again

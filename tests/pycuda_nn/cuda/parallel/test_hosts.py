@@ -162,11 +162,45 @@ def test_a_host_whose_lock_is_not_seen_is_not_watched(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As on a network file system whose locks are of one host."""
+    kernels = iter((b"one", b"another"))
+    monkeypatch.setattr("pycuda_nn.cuda.parallel.presence._where", lambda _: next(kernels))
     caplog.set_level("INFO", logger="pycuda_nn")
     monkeypatch.setattr("fcntl.flock", lambda *_: None)
     worlds = [one.result() for one in together((folder, 0, 2, 1), (folder, 1, 2, 1))]
     assert [world.presence and world.presence.lost() for world in worlds] == [None, None]
     assert "host 1 is not watched" in caplog.text
+
+
+def test_a_host_that_ends_before_it_is_watched_is_lost(folder: Path) -> None:
+    """Its lock is free then, as one that cannot be seen."""
+    for host in range(3):
+        (folder / f"host-{host}").touch()
+    own, killed, left = (Presence(folder / f"host-{host}") for host in range(3))
+    killed._end()
+    left.leave(done=True)
+    own.watch({1: folder / "host-1", 2: folder / "host-2"})
+    assert own.lost() == 1
+    own.leave(done=True)
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+def test_a_free_lock_of_another_kernel_says_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, unknown: bool
+) -> None:
+    from pycuda_nn.cuda.parallel import presence
+
+    for host in range(2):
+        (folder / f"host-{host}").touch()
+    monkeypatch.setattr(presence, "_BOOT", folder / "boot")
+    if not unknown:
+        (folder / "boot").write_text("another kernel\n", encoding="utf-8")
+    Presence(folder / "host-1")._end()
+    if not unknown:
+        (folder / "boot").write_text("this kernel\n", encoding="utf-8")
+    own = Presence(folder / "host-0")
+    own.watch({1: folder / "host-1"})
+    assert own.lost() is None
+    own.leave(done=True)
 
 
 def test_a_file_system_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

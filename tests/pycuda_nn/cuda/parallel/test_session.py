@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 from collections.abc import Callable, Iterator
@@ -275,6 +276,41 @@ def test_a_host_that_is_lost_before_nccl_has_connected_ends_the_others(
         opened(gpus=1, hosts=2, meet="folder")
     assert "--resume" in one.value.fix
     assert left == [False]
+
+
+@pytest.mark.parametrize("when", ["never", "between epochs", "before"])
+def test_an_error_between_epochs_ends_the_other_hosts(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """As of a full disk; an error that led to this training does not count."""
+    from pycuda_nn.cuda.parallel import choose, session
+    from pycuda_nn.cuda.parallel.hosts import World
+
+    left: list[bool] = []
+    presence: Any = SimpleNamespace(lost=lambda: None, leave=lambda *, done: left.append(done))
+    world = World(size=2, first=0, unique_id=b"", presence=presence)
+    monkeypatch.setattr(choose, "check_installed", lambda: None)
+    monkeypatch.setattr(choose, "meet", lambda *_: world)
+    monkeypatch.setattr(session, "joined", lambda *_: 1)
+
+    def train() -> None:
+        found = opened(gpus=1, hosts=2, meet="folder")
+        try:
+            if when == "between epochs":
+                raise OSError("disk full")
+        finally:
+            found.close()
+
+    with pytest.raises(OSError, match="full") if when != "never" else contextlib.nullcontext():
+        try:
+            if when == "before":
+                raise OSError("full, too")
+            train()
+        except OSError:
+            if when == "before":
+                train()
+            raise
+    assert left == [when != "between epochs"]
 
 
 def test_hosts_that_cannot_connect_end_after_a_limit(
