@@ -25,6 +25,7 @@ from pycuda_nn.cuda.parallel.rank import RankSession
 from pycuda_nn.cuda.parallel.ranks import Ranks
 from pycuda_nn.cuda.parallel.rows import Placement, placements
 from pycuda_nn.cuda.parallel.shards import rows_of
+from pycuda_nn.cuda.parallel.watchdog import Watchdog
 from pycuda_nn.cuda.runtime.device import Device, gpu_name
 from pycuda_nn.cuda.step.plan import TrainingPlan
 from pycuda_nn.cuda.step.weights import rates_of
@@ -120,6 +121,9 @@ class DataParallelSession(Session):
         self._made: list[RankSession] = []
         self._closed, self._connected = threading.Event(), threading.Event()
         self._watcher: threading.Thread | None = None
+        self._watchdog = Watchdog(
+            self._ordinals, lambda place: self._ranks.stop(_lost(names[place]))
+        )
         self._handled = sys.exception()  # of a caller that has opened this after an error
         try:
             self._build()
@@ -166,6 +170,7 @@ class DataParallelSession(Session):
         if self._world is not None and self._world.presence is not None:
             failed = self._ranks.stopped or sys.exception() is not self._handled
             self._world.presence.leave(done=not failed)
+        self._watchdog.close()
         made, self._made = self._made, []
         if made and not self._ranks.stuck:
             ignored = (DeviceError,) if self._ranks.stopped else ()  # a GPU that failed fails again
@@ -372,6 +377,14 @@ class DataParallelSession(Session):
         most = max(2, int(seconds / max(once, 1e-6) / 8))
         times = [max(self._ranks.each(lambda rank: rank.time_steps(most, what))) for _ in range(3)]
         return float(np.median(times))
+
+
+def _lost(gpu: str) -> DeviceError:
+    return DeviceError(
+        f"{gpu} has fallen off the bus; the other GPUs were stopped",
+        "Check dmesg for NVRM: Xid, and restart the host. A training with --checkpoint continues "
+        "with --resume.",
+    )
 
 
 def _not_connected() -> DeviceError:

@@ -17,6 +17,7 @@ from pycuda_nn.errors import PycudaNNError
 from pycuda_nn.rng import EpochOrder
 from tests.pycuda_nn.cuda.parallel.fakes.drivers import faked_drivers
 from tests.pycuda_nn.cuda.parallel.fakes.gpu import MACHINE, Operation, reset
+from tests.pycuda_nn.cuda.parallel.fakes.nvml import FakeNvml
 from tests.waiting import until
 
 RATES = np.full(5, 0.01)  # 70 rows in minibatches of 16
@@ -213,6 +214,36 @@ def test_a_rank_that_raises_in_an_epoch_ends_all(
     with pytest.raises(RuntimeError, match="broken"):
         session.run_epoch(np.arange(70), RATES)
     session.close()
+
+
+def test_a_gpu_that_falls_off_the_bus_ends_all(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver of the lost GPU does not answer any more; NVML says so, by the bus."""
+    from pycuda_nn.cuda.parallel import rank, ranks, watchdog
+
+    nvml, back = FakeNvml(), threading.Event()
+    monkeypatch.setattr(watchdog, "_open_nvml", lambda: nvml)
+    monkeypatch.setattr(watchdog, "_PERIOD_S", 0.01)
+    monkeypatch.setattr(ranks, "_STOP_LIMIT_S", 0.0)
+    session = opened(gpus=3)
+    launch = rank.RankSession._launch
+
+    def hanging(self: Any, queued: Any, stopped: Any) -> None:
+        if self.rank == 1:
+            nvml.lost.add("0000:01:00.0")
+            back.wait()
+        launch(self, queued, stopped)
+
+    monkeypatch.setattr(rank.RankSession, "_launch", hanging)
+    with pytest.raises(PycudaNNError, match=r"GPU 1 \(Fake\) has fallen off the bus") as caught:
+        session.run_epoch(np.arange(70), RATES)
+    assert "--resume" in caught.value.fix
+    session.close()
+    assert nvml.ended
+    back.set()
+    until(lambda: not [one for one in threading.enumerate() if one.name.startswith("GPU")])
+    MACHINE.allocations.clear()  # the end of the process frees what a thread that was stuck has
 
 
 def test_no_rank_is_asked_for_other_hosts_while_it_is_closed(

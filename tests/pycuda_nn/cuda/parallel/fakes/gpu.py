@@ -212,6 +212,9 @@ class Device:
     def name(self) -> str:
         return "Fake"
 
+    def pci_bus_id(self) -> str:
+        return f"0000:{self.ordinal:02x}:00.0"
+
     def compute_capability(self) -> tuple[int, int]:
         return (9, 0)
 
