@@ -7,6 +7,8 @@ the data gradients still read the first one. The sums of the bias are sent still
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pycuda.driver as cuda
 
 from pycuda_nn.cuda.gemm.matmul import Gemms
@@ -24,7 +26,11 @@ class SharedStep(TrainingStep):
     Attributes:
         computes, exchanges: Whether the next graphs contain the computation and the exchange:
             products are timed without exchange, since the ranks try different numbers of them.
+        large: From this number of weights on, the gradient of a layer is computed before the rest
+            of the backward pass, not next to it: its exchange takes as long as that rest.
     """
+
+    large: ClassVar[int] = 1 << 25
 
     def __init__(
         self,
@@ -111,6 +117,8 @@ class SharedStep(TrainingStep):
             stream = c.streams.all[c.stream_of(number)]
             self._wait("delta", stream)
             self._layer_gradient(number, j, side, stream)
+            if self.exchanges and c.layers[number].inputs * c.layers[number].outputs >= self.large:
+                self._wait(f"gradient {number}", main)
             if self.computes and c.rows and not (number == c.last and c.fused):
                 self._products.data_grads[number][side](main)
                 self._kernels.activation_grad(number - 1, j)

@@ -17,6 +17,7 @@ from tests.pycuda_nn.cuda.parallel.fakes.gpu import Operation
 NO_ANSWER, STOPPED = 1, 2  # Trouble of exchange.cuh
 CASES: dict[str, tuple[int, dict[str, Any]]] = {  # threads, and a Case
     "2 ranks": (64, {"size": 2, "optimizer": SGD}),
+    "large layers": (64, {"size": 2, "optimizer": SGD, "large": 1}),
     "one layer": (64, {"size": 2, "optimizer": SGD, "widths": (16, 40)}),
     "nccl": (64, {"size": 2, "optimizer": SGD, "nccl": True}),
     "bf16": (32, {"size": 3, "optimizer": NESTEROV, "precision": "bf16"}),

@@ -120,25 +120,26 @@ def test_fewer_bits_stay_near_float64(precision, rtol, optimizer, loss) -> None:
 
 @pytest.mark.parametrize("exchange", ["peer", "nccl"])
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
-def test_losses_are_those_of_one_gpu(precision: str, exchange: str) -> None:
+@pytest.mark.parametrize("gpus", [2, pytest.param(4, marks=pytest.mark.gpu(n=4))])
+def test_losses_are_those_of_one_gpu(gpus: int, precision: str, exchange: str) -> None:
     network = Network.from_sizes((96, 512, 256, 10), activation="relu", loss="softmax")
     recipe, parts = (
         TrainingRecipe(optimizer=SGD, batch_size=250, l2=1e-4, seed=1),
         _rows(8111, 96, 10),
     )
     one = _open(CudaOptions(precision=precision), network, recipe, parts)
-    options = CudaOptions(precision=precision, gpus=2, exchange=exchange, exact_gradients=True)
-    two = _open(options, network, recipe, parts)
+    options = CudaOptions(precision=precision, gpus=gpus, exchange=exchange, exact_gradients=True)
+    several = _open(options, network, recipe, parts)
     order, rates = EpochOrder(n=8111, seed=1, epoch=0), np.full(33, 0.02)
     tolerance = 1e-4 if precision == "float32" else 5e-3
     np.testing.assert_allclose(
-        two.run_epoch(order, rates), one.run_epoch(order, rates), rtol=tolerance
+        several.run_epoch(order, rates), one.run_epoch(order, rates), rtol=tolerance
     )
-    a, b = one.evaluate("valid"), two.evaluate("valid")
+    a, b = one.evaluate("valid"), several.evaluate("valid")
     np.testing.assert_allclose(a.loss, b.loss, rtol=10 * tolerance)
-    assert two.replicas_are_equal()
+    assert several.replicas_are_equal()
     one.close()
-    two.close()
+    several.close()
 
 
 def test_the_bits_are_the_same_each_time() -> None:

@@ -21,6 +21,7 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "3 ranks": {"size": 3, "graphs": (2, 1)},
     "3 ranks, one of them without rows": {"size": 3, "graphs": (1, 2), "rows": 2},
+    "3 ranks, large layers": {"size": 3, "graphs": (2, 1), "large": 1},
     "4 ranks, 1 layer": {"size": 4, "graphs": (3, 2), "widths": (16, 32)},
     "2 ranks, 6 layers": {"size": 2, "graphs": (2, 1), "widths": (16, 16, 16, 16, 16, 16, 16)},
 }  # fmt: skip
@@ -72,6 +73,26 @@ def test_all_of_the_protocol_is_needed(
 def test_the_forward_pass_waits_for_each_event(fault: Callable[..., str], event: str) -> None:
     found = fault("2 ranks", 3000, skipped=(event,))
     assert {"updated": "('W'", "gradient": "('h'"}[event] in found
+
+
+@pytest.mark.parametrize("large", [80 * 48, 80 * 48 + 1])
+def test_the_backward_pass_waits_for_the_gradient_of_a_large_layer(large: int) -> None:
+    """Its exchange then runs next to the products that follow."""
+    with faked_drivers():
+        from tests.pycuda_nn.cuda.parallel.fakes import step
+        from tests.pycuda_nn.cuda.parallel.fakes.training import FakeTraining
+
+        training = FakeTraining(step.Case(optimizer=SGD, size=2, graphs=(1,), large=large))
+    waited = {}
+    for one in training.operations:
+        if one.name == "data_grad" and one.rank == 0:
+            left, before = list(one.after), set()
+            while left:
+                earlier = left.pop()
+                before.add((earlier.name, earlier.meaning[:1]))
+                left += earlier.after
+            waited[one.meaning[0]] = ("weight_grad", one.meaning[:1]) in before
+    assert waited == {1: large == 80 * 48, 2: False}
 
 
 def test_a_rank_that_ends_early_leaves_the_others_waiting(fault: Callable[..., str]) -> None:

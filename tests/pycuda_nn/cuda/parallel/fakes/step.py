@@ -57,6 +57,7 @@ class Case:
     graphs: tuple[int, ...] = (3, 1, 3)  # steps of each
     multiprocessors: int = 132
     nccl: bool = False
+    large: int = 1 << 25  # weights of a layer
 
     @property
     def peers(self) -> int:
@@ -219,6 +220,7 @@ class Rank:
         gemms: Any = None
         self.kernels = Kernels(self.context)
         self.step = Step(self.context, gemms, self.weights, self.kernels)
+        self.step.large = case.large  # type: ignore[misc]
         parts = (module, self.weights, self.shards, self.room, peers)
         self.step.exchange = Nccl(*parts, communicator=self.rank) if case.nccl else Peer(*parts)
         self.step.exchanges = True
