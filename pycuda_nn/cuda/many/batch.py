@@ -92,6 +92,8 @@ class Batch:
             if _VALID in self._rows:
                 self._metrics[_VALID] = self._evaluator.collect(self._rows[_VALID])
             self._streams.main.synchronize()
+            if self._ordered:  # the GPU draws the next orders while the host handles the results
+                self._draw({k: (seed, epoch + 1) for k, (seed, epoch) in self._ordered.items()})
         self.steps[list(members)] += self._n_steps
         return {k: losses[k] for k in members}
 
@@ -200,6 +202,7 @@ class Batch:
             )
         )  # fmt: skip
         self._order = self._kept(DeviceOrder(memory, self._module, n, plan.count))
+        self._ordered: dict[int, tuple[int, int]] = {}  # the orders there, drawn ahead
 
     def _fastest(self) -> Epoch:
         """Return the steps of an epoch by the fastest path, and log the path."""
@@ -257,7 +260,7 @@ class Batch:
 
     def _fused_step_of(self, rows: int) -> TrainingStep:
         context = self._context_of(rows)
-        kernels = FusedKernels(context, tile_rows=self._plan.tile_rows, **self._numbers)
+        kernels = FusedKernels(context, self._plan, **self._numbers)
         return self._kept(FusedStep(context, self._gemms, kernels))
 
     @property
@@ -299,9 +302,10 @@ class Batch:
         cuda.memcpy_htod_async(self._source.clock, clocks, main)
         cuda.memcpy_htod_async(self._source.rates, rates, main)
         self._choose(list(orders))
-        self._draw(
-            {k: (of.seed, of.epoch) for k, of in orders.items() if isinstance(of, EpochOrder)}
-        )
+        wanted = {k: (of.seed, of.epoch) for k, of in orders.items() if isinstance(of, EpochOrder)}
+        if not wanted.items() <= self._ordered.items():
+            self._draw(wanted)
+        self._ordered = wanted
         for k, order in orders.items():
             if not isinstance(order, EpochOrder):
                 place = self._order.rows + 4 * k * self._order.slots
@@ -309,6 +313,7 @@ class Batch:
 
     def _draw(self, orders: Mapping[int, tuple[int, int]]) -> None:
         """Queue the orders of the networks with this (seed, epoch)."""
+        self._ordered = dict(orders)
         pairs = [orders.get(k, (0, 0)) for k in range(self._plan.count)]
         self._order.draw_many(pairs, self._streams.main)
 

@@ -89,7 +89,8 @@ template <int TILE_M, bool A_ALONG, bool B_ALONG> struct Multiplied {
 #pragma unroll
       for (int j = 0; j < WIDE / 8; j++)
 #pragma unroll
-        for (int e = 0; e < 4; e++) mine[(16 * i + e / 2 * 8) * PITCH + 8 * j + e % 2] = sum[i][j][e];
+        for (int e = 0; e < 4; e += 2)
+          *(float2*)(mine + (16 * i + e * 4) * PITCH + 8 * j) = float2{sum[i][j][e], sum[i][j][e + 1]};
   }
 
   static __device__ __forceinline__ float* product(const Operands& p, T* shared) {
@@ -188,20 +189,34 @@ extern "C" __global__ void __launch_bounds__(256, 2) gradient_many(const __grid_
   u.partial[(size_t)blockIdx.y * of.p.n + column] = total;
 }
 
-// Updates W (inputs, outputs) with the gradient x' delta.
+// Updates W (inputs, outputs) with the gradient x' delta. The neighbours of a row are those of a warp; a thread
+// reads several places before it writes one.
+constexpr int PLACES = OPTIMIZER == 2 ? 4 : 8;  // as many as fit in registers
 extern "C" __global__ void __launch_bounds__(256, 2) weights_many(const __grid_constant__ ManyWeights of) {
   typedef Multiplied<128, false, false> M;
+  constexpr int N = 4, ACROSS = TILE_N / N, DOWN = 256 / ACROSS;
   const Update u = of_network(ManyUpdate{of.u, of.nets, of.steps});
   float rate = u.rates[u.clock->step + u.j];
   float* results = M::product(of_network(of.p), (T*)fused_shared);
+  int in_tile = threadIdx.x % ACROSS * N, c = blockIdx.x * TILE_N + in_tile;
+  if (c >= of.p.n) return;
 #pragma unroll
-  for (int i = threadIdx.x; i < 128 * TILE_N / 8; i += 256) {
-    int row = i / 8, in_tile = i % 8 * 8, r = blockIdx.y * 128 + row, c = blockIdx.x * TILE_N + in_tile;
-    if (r >= of.p.m || c >= of.p.n) continue;
-    Eight g = *(const Eight*)(results + row * M::PITCH + in_tile);
+  for (int first = threadIdx.x / ACROSS; first < 128; first += DOWN * PLACES) {
+    Neighbours<N> states[PLACES];
 #pragma unroll
-    for (int e = 0; e < 8; e++) g.at[e] *= u.bias_scale;
-    update_eight(u, r * of.p.n + c, g.at, rate);
+    for (int k = 0; k < PLACES; k++) {
+      int r = blockIdx.y * 128 + first + k * DOWN;
+      if (r < of.p.m) states[k].read(u, r * of.p.n + c);
+    }
+#pragma unroll
+    for (int k = 0; k < PLACES; k++) {
+      int row = first + k * DOWN, r = blockIdx.y * 128 + row;
+      if (r >= of.p.m) continue;
+      Floats<N> g = *(const Floats<N>*)(results + row * M::PITCH + in_tile);
+#pragma unroll
+      for (int e = 0; e < N; e++) g.at[e] *= u.bias_scale;
+      states[k].learn(u, r * of.p.n + c, g.at, rate);
+    }
   }
 }
 

@@ -6,10 +6,13 @@ gradient of the weights never exists in memory: of 24 bytes for each weight, 16 
 
 from __future__ import annotations
 
+import functools
+
 import pycuda.driver as cuda
 
 from pycuda_nn.cuda.gemm.matmul import Gemms
 from pycuda_nn.cuda.many.kernels import ManyKernels
+from pycuda_nn.cuda.many.plan import ManyPlan
 from pycuda_nn.cuda.many.structs import (
     MOST_BIASES,
     ManyBiases,
@@ -17,20 +20,30 @@ from pycuda_nn.cuda.many.structs import (
     ManyWeights,
     Operands,
 )
+from pycuda_nn.cuda.runtime.structs import Head
+from pycuda_nn.cuda.step.buffers import PARTS
 from pycuda_nn.cuda.step.context import StepContext
 from pycuda_nn.cuda.step.products import StepProducts
 from pycuda_nn.cuda.step.step import TrainingStep
 
 _THREADS = 256
 _COLUMNS, _WEIGHT_ROWS, _BIAS_COLUMNS = 64, 128, 32  # of a block
+_HEAD_ROWS = 8  # of a block at the same time
+_TWO_BLOCKS = 256  # width up to which two blocks with the last layer fit on a multiprocessor
 
 
 class LastProduct(StepProducts):
-    """The product of the last layer: the kernel of its loss follows."""
+    """The product of the last layer, if the kernel of its loss does not include it."""
+
+    def __init__(self, context: StepContext, gemms: Gemms, *, needed: bool) -> None:
+        self._needed = needed
+        super().__init__(context, gemms)
 
     def _prepare(self, gemms: Gemms) -> None:
         c = self._context
         self.forward, self.weight_grads, self.data_grads = [[]], [], {}
+        if not self._needed:
+            return
         main = c.streams.workspaces[0]
         self.forward[0] = [
             gemms.ready(self._forward(c.last, x, 0), main, c.streams.main)
@@ -41,10 +54,10 @@ class LastProduct(StepProducts):
 class FusedKernels(ManyKernels):
     """Queues the products of a step."""
 
-    def __init__(self, context: StepContext, *, tile_rows: int, **numbers: int) -> None:
-        """Keep the numbers of :class:`ManyKernels`, and the rows of a block of a product."""
+    def __init__(self, context: StepContext, plan: ManyPlan, **numbers: int) -> None:
+        """Keep the numbers of :class:`ManyKernels`."""
         super().__init__(context, **numbers)
-        self._tile_rows = tile_rows
+        self._tile_rows, self.has_head = plan.tile_rows, plan.has_head
 
     def forward(self, number: int, j: int) -> None:
         """Queue a hidden layer with its activation on the main stream."""
@@ -61,6 +74,21 @@ class FusedKernels(ManyKernels):
             k=layer.inputs,
         )
         self._launch_product("forward_many", ManyProduct(p=p, u=u, nets=self._nets))
+
+    def _head_blocks(self) -> int:
+        """Return the blocks of each network in its last layer; all of them are resident."""
+        c = self._context
+        resident = c.multiprocessors * (2 if c.layers[-1].inputs <= _TWO_BLOCKS else 1)
+        wanted = max(1, resident // self._count)
+        return min(wanted, PARTS, -(-c.rows // _HEAD_ROWS))
+
+    def _launch_head(self, arguments: Head) -> None:
+        c = self._context
+        grid = (self._head_blocks(), 1, self._count)
+        c.module.launch("head_many", grid, _THREADS, c.streams.main, arguments)
+
+    def _loss_blocks(self) -> int:
+        return self._head_blocks() if self.has_head else super()._loss_blocks()
 
     def gradient(self, number: int, j: int) -> None:
         """Queue the gradient of the hidden layer below layer ``number`` on the main stream."""
@@ -116,6 +144,8 @@ class FusedKernels(ManyKernels):
 
     def _parts_of(self, number: int) -> int:
         c = self._context
+        if self.has_head and number >= c.last - 1:
+            return self._head_blocks()
         if number == c.last:
             return super()._parts_of(number)
         return -(-c.rows // self._tile_rows)
@@ -128,11 +158,13 @@ class FusedStep(TrainingStep):
 
     def __init__(self, context: StepContext, gemms: Gemms, kernels: FusedKernels) -> None:
         """Prepare the product of the last layer."""
-        super().__init__(context, gemms, kernels, products=LastProduct)
+        products = functools.partial(LastProduct, needed=not kernels.has_head)
+        super().__init__(context, gemms, kernels, products=products)
 
     def _forward_pass(self, j: int) -> None:
         c, kernels = self._context, self._kernels
         main = c.streams.main
+        self._mark("begun", main)
         for number in range(c.last + 1):
             self._wait(f"updated {number}", main)
             self._wait(f"updated {number + 1}", main)  # its gradient reads what is written next
@@ -140,23 +172,28 @@ class FusedStep(TrainingStep):
                 self._wait("biases", main)
             if number < c.last:
                 kernels.forward(number, j)
-        products = self._products.forward[0]
-        products[j % len(products)](main)
-        kernels.loss(j % 2)
+        if kernels.has_head:
+            kernels.head(j % 2)
+        else:
+            products = self._products.forward[0]
+            products[j % len(products)](main)
+            kernels.loss(j % 2)
 
     def _backward_pass(self, j: int, *, more: bool) -> None:
         c, kernels = self._context, self._kernels
         main, (biases, *_, gather) = c.streams.main, c.streams.sides
         self._mark("delta", main)
-        if more:
-            self._wait("delta", gather)
+        if more:  # next to the forward pass, which leaves room on the multiprocessors
+            self._wait("begun", gather)
             kernels.gather(j + 1, (j + 1) % 2, gather)
             self._mark("rows", gather)
-        kernels.sum_columns(c.last, j, main)
+        if not kernels.has_head:
+            kernels.sum_columns(c.last, j, main)
         for number in range(c.last, 0, -1):
             stream = c.streams.all[c.stream_of(number)]
-            kernels.gradient(number, j)
-            self._mark("delta", main)
+            if number < c.last or not kernels.has_head:
+                kernels.gradient(number, j)
+                self._mark("delta", main)
             self._wait("delta", stream)  # the weights were read
             kernels.weights(number, j, stream)
             self._mark(f"updated {number}", stream)

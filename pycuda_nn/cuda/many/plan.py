@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
 from pycuda_nn.cuda.gemm.products import Product
 from pycuda_nn.cuda.many.layout import ManyLayout
-from pycuda_nn.cuda.many.sources import FUSED_FILES, MANY_FILES
+from pycuda_nn.cuda.many.sources import FUSED_FILES, HEAD_FILES, MANY_FILES
 from pycuda_nn.cuda.many.structs import (
     NET,
     ManyActivation,
@@ -25,6 +25,8 @@ from pycuda_nn.cuda.many.structs import (
 from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.runtime.module import Module
+from pycuda_nn.cuda.runtime.structs import Head
+from pycuda_nn.cuda.step import head
 from pycuda_nn.cuda.step.buffers import LOSS_PARTS, PARTS, Buffers
 from pycuda_nn.cuda.step.plan import TrainingPlan
 from pycuda_nn.cuda.step.sources import ORDER_FILES, ORDER_SIGNATURES, STEP_FILES
@@ -81,8 +83,13 @@ class ManyPlan(TrainingPlan):
 
     @property
     def fused_head(self) -> bool:
-        """Whether the last layer and its loss are one kernel: never."""
+        """Whether the last layer and its loss are one kernel in the captured step: never."""
         return False
+
+    @property
+    def has_head(self) -> bool:
+        """Whether they are one kernel in the fused step, with the gradient of the layer below."""
+        return head.fits(self.stack, self.precision.item_bytes)
 
     def fuses(self, device: Device) -> bool:
         """Whether the products of a step have kernels in fused.cuh."""
@@ -126,6 +133,11 @@ class ManyPlan(TrainingPlan):
             "-DGRADIENT",
             f"-DMANY_ROWS={self.tile_rows}",
         ]
+        if fused and self.has_head:
+            names += HEAD_FILES
+            signatures["head_many"] = Head
+            width, classes = self.layout.sizes[-2], stack.sizes[-1]
+            options += [f"-DHEAD_WIDTH={width}", f"-DHEAD_CLASSES={classes}"]
         return stack.functions() + kernel_source(*names), signatures, options
 
 

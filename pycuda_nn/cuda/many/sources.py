@@ -4,4 +4,5 @@ from __future__ import annotations
 
 MANY_FILES = ("cuda/many/net.cuh", "cuda/many/many.cuh")  # after the files of a step
 FUSED_FILES = ("cuda/persistent/device_code/tensor.cuh", "cuda/many/fused.cuh")  # after those
+HEAD_FILES = ("cuda/step/head.cuh", "cuda/many/head.cuh")  # if the last layer is one kernel
 TINY_ENTRY = ("cuda/many/net.cuh", "cuda/many/tiny.cuh")  # of the tiny kernel

@@ -38,7 +38,7 @@ template <int K, int C> __device__ __forceinline__ void keep_packed(Pack<T> (&w)
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ Head u) {
+__device__ __forceinline__ void head_of(const Head& u) {
   constexpr int N = Pack<T>::N, PACKS = HEAD_WIDTH / N, C = (PACKS + 31) / 32, K = HEAD_CLASSES;
   __shared__ __align__(16) HeadShared shared;
   __shared__ float classes[8][16];
@@ -134,3 +134,5 @@ extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ H
     u.partial[blockIdx.x * 16 + threadIdx.x] = total;
   }
 }
+
+extern "C" __global__ void __launch_bounds__(256) head(const __grid_constant__ Head u) { head_of(u); }

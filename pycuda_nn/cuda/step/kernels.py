@@ -133,8 +133,11 @@ class StepKernels:
             rows=c.rows,
             scale=c.scale,
         )
-        grid = (self._head_blocks(), 1)
-        c.module.launch("head", grid, _THREADS, c.streams.main, arguments)
+        self._launch_head(arguments)
+
+    def _launch_head(self, arguments: Head) -> None:
+        c = self._context
+        c.module.launch("head", (self._head_blocks(), 1), _THREADS, c.streams.main, arguments)
 
     def loss(self, side: int) -> None:
         """Queue the loss and its gradient on the main stream."""

@@ -7,6 +7,8 @@ the loss of each step, so that a replay needs no arguments and no host work.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pycuda.driver as cuda
 
 from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
@@ -25,7 +27,7 @@ class TrainingStep:
         gemms: Gemms,
         kernels: StepKernels | None = None,
         *,
-        products: type[StepProducts] | None = None,
+        products: Callable[[StepContext, Gemms], StepProducts] | None = None,
     ) -> None:
         """Prepare the products; ``kernels`` and ``products`` replace those of one network."""
         self._context = context

@@ -58,59 +58,81 @@ template <int COUNT> __device__ __forceinline__ void write_master(T* w, void* lo
   }
 }
 
-struct alignas(16) Eight { float at[8]; };
-struct alignas(16) EightHalves { unsigned short at[8]; };
+template <int N> struct alignas(16) Floats { float at[N]; };
+template <int N> struct alignas(2 * N) Halves { unsigned short at[N]; };
+typedef Floats<8> Eight;
+typedef Halves<8> EightHalves;
 
-// Updates 8 weights from i; `grad` is their gradient, unless the product wrote momentum * velocity + gradient.
+// N neighbouring weights, 4 or 8, with their moments.
+template <int N> struct Neighbours {
+  Floats<N> w, first, second;
+
+  __device__ __forceinline__ void read(const Update& u, int i) {
+    first = *(const Floats<N>*)(u.first + i);
+#if MASTER == 1
+    Halves<N> high = *(const Halves<N>*)(u.weight + i), low = *(const Halves<N>*)((const short*)u.master + i);
+#pragma unroll
+    for (int e = 0; e < N; e++) w.at[e] = __uint_as_float(((unsigned)high.at[e] << 16) + (int)(short)low.at[e]);
+#elif MASTER == 2
+    w = *(const Floats<N>*)((const float*)u.master + i);
+#else
+    w = *(const Floats<N>*)(u.weight + i);
+#endif
+#if OPTIMIZER == 2
+    second = *(const Floats<N>*)(u.second + i);
+#endif
+  }
+
+  // Updates the weights with their gradient, unless the product wrote momentum * velocity + gradient, and writes all.
+  __device__ __forceinline__ void learn(const Update& u, int i, const float* grad, float rate) {
+#if OPTIMIZER == 0 && !defined(GRADIENT)
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+      first.at[e] += u.l2 * w.at[e];
+      w.at[e] -= rate * first.at[e];
+    }
+    if (u.l2 != 0.f) *(Floats<N>*)(u.first + i) = first;
+#else
+    Floats<N> g = *(const Floats<N>*)grad;
+#pragma unroll
+    for (int e = 0; e < N; e++)
+      w.at[e] = stepped(u, w.at[e], g.at[e] + u.l2 * w.at[e], first.at[e], second.at[e], rate);
+    *(Floats<N>*)(u.first + i) = first;
+#if OPTIMIZER == 2
+    *(Floats<N>*)(u.second + i) = second;
+#endif
+#endif
+    write(u, i);
+  }
+
+  __device__ __forceinline__ void write(const Update& u, int i) const {
+#if MASTER == 1
+    Halves<N> high, low;
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+      unsigned bits = __float_as_uint(w.at[e]), h = (bits + 0x8000u) >> 16;
+      high.at[e] = (unsigned short)h;
+      low.at[e] = (unsigned short)(bits - (h << 16));
+    }
+    *(Halves<N>*)(u.weight + i) = high;
+    *(Halves<N>*)((short*)u.master + i) = low;
+#elif MASTER == 2
+    *(Floats<N>*)((float*)u.master + i) = w;
+    Halves<N> t;
+#pragma unroll
+    for (int e = 0; e < N; e++) t.at[e] = from_float<T>(w.at[e]).bits;
+    *(Halves<N>*)(u.weight + i) = t;
+#else
+    *(Floats<N>*)(u.weight + i) = w;
+#endif
+  }
+};
+
+// Updates 8 weights from i.
 __device__ __forceinline__ void update_eight(const Update& u, int i, const float* grad, float rate) {
-  Eight w, first = *(const Eight*)(u.first + i);
-#if MASTER == 1
-  EightHalves high = *(const EightHalves*)(u.weight + i), low = *(const EightHalves*)((const short*)u.master + i);
-#pragma unroll
-  for (int e = 0; e < 8; e++) w.at[e] = __uint_as_float(((unsigned)high.at[e] << 16) + (int)(short)low.at[e]);
-#elif MASTER == 2
-  w = *(const Eight*)((const float*)u.master + i);
-#else
-  w = *(const Eight*)(u.weight + i);
-#endif
-#if OPTIMIZER == 0 && !defined(GRADIENT)  // the product wrote momentum * velocity + gradient
-#pragma unroll
-  for (int e = 0; e < 8; e++) {
-    first.at[e] += u.l2 * w.at[e];
-    w.at[e] -= rate * first.at[e];
-  }
-  if (u.l2 != 0.f) *(Eight*)(u.first + i) = first;
-#else
-  Eight g = *(const Eight*)grad, second = {};
-#if OPTIMIZER == 2
-  second = *(const Eight*)(u.second + i);
-#endif
-#pragma unroll
-  for (int e = 0; e < 8; e++)
-    w.at[e] = stepped(u, w.at[e], g.at[e] + u.l2 * w.at[e], first.at[e], second.at[e], rate);
-  *(Eight*)(u.first + i) = first;
-#if OPTIMIZER == 2
-  *(Eight*)(u.second + i) = second;
-#endif
-#endif
-#if MASTER == 1
-#pragma unroll
-  for (int e = 0; e < 8; e++) {
-    unsigned bits = __float_as_uint(w.at[e]), h = (bits + 0x8000u) >> 16;
-    high.at[e] = (unsigned short)h;
-    low.at[e] = (unsigned short)(bits - (h << 16));
-  }
-  *(EightHalves*)(u.weight + i) = high;
-  *(EightHalves*)((short*)u.master + i) = low;
-#elif MASTER == 2
-  *(Eight*)((float*)u.master + i) = w;
-  EightHalves t;
-#pragma unroll
-  for (int e = 0; e < 8; e++) t.at[e] = from_float<T>(w.at[e]).bits;
-  *(EightHalves*)(u.weight + i) = t;
-#else
-  *(Eight*)(u.weight + i) = w;
-#endif
+  Neighbours<8> state;
+  state.read(u, i);
+  state.learn(u, i, grad, rate);
 }
 
 __device__ __forceinline__ void update_weights(const Update& u, float rate) {

@@ -10,6 +10,7 @@ import pycuda.driver as cuda
 
 from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.training.order import DRAWN_BYTES
+from pycuda_nn.errors import OutOfHostMemory
 
 Array = npt.NDArray[Any]
 
@@ -25,13 +26,17 @@ class EpochTransfer:
     """
 
     def __init__(self, memory: Memory, steps: int) -> None:
-        """Allocate both; a context must be active."""
+        """Allocate both; a context must be active.
+
+        Raises:
+            OutOfDeviceMemory, OutOfHostMemory: There is not enough memory.
+        """
         size = _RATES + 4 * steps
         self.clock = memory.allocate(size, "the learning rates")
         self.drawn, self.rates = self.clock + _CLOCK_BYTES, self.clock + _RATES
         self.losses = memory.allocate(4 * steps, "the losses")
-        self._sent = cuda.pagelocked_empty(size, np.uint8)
-        self._received = cuda.pagelocked_empty(1 + steps, np.float32)
+        self._sent = _pinned(size, np.uint8)
+        self._received = _pinned(1 + steps, np.float32)
         self._sent[:] = 0
         self._next = cuda.pagelocked_empty(2 * DRAWN_BYTES, np.uint8)  # of even and odd epochs
 
@@ -80,3 +85,11 @@ class EpochTransfer:
         """Free the memory of the host; no copy may be running."""
         for array in (self._sent, self._next, self._received):
             array.base.free()
+
+
+def _pinned(length: int, kind: npt.DTypeLike) -> Array:
+    try:
+        return cuda.pagelocked_empty(length, kind)
+    except cuda.MemoryError as error:
+        needed = length * np.dtype(kind).itemsize
+        raise OutOfHostMemory("the numbers of an epoch", needed) from error

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, patch
 
+import numpy as np
 import pytest
 
 DRIVERS = (
@@ -84,3 +85,56 @@ def test_each_block_of_rows_has_room_for_its_column_sums(
     blocks = -(-batch // tile)
     for width, room in zip((24, 16), buffers.partials, strict=True):
         assert room >= 4 * 3 * width * blocks
+
+
+@pytest.mark.parametrize("networks", [1, 2, 3, 128])
+@pytest.mark.parametrize("rows", [1, 100, 2200, 20_000])
+def test_each_block_of_the_last_layer_has_room_for_its_column_sums(
+    rows: int, networks: int, log: list[str]
+) -> None:
+    parts = imported("step.buffers").PARTS
+    kernels = imported("many.fused").FusedKernels
+    made = kernels.__new__(kernels)
+    layer = SimpleNamespace(inputs=256)
+    made._count = networks
+    made._context = SimpleNamespace(rows=rows, multiprocessors=132, layers=[layer])
+    assert 1 <= made._head_blocks() <= min(parts, rows)
+
+
+def test_an_order_is_drawn_ahead_and_again_if_another_one_is_wanted(log: list[str]) -> None:
+    from pycuda_nn.rng import EpochOrder
+
+    batch = imported("many.batch")
+    made = batch.Batch.__new__(batch.Batch)
+    drawn: list[dict[int, tuple[int, int]]] = []
+    recipe = SimpleNamespace(optimizer=None)
+    made._plan = SimpleNamespace(count=3, recipes=[recipe] * 3)
+    made._device = MagicMock()
+    made._streams, made._source, made._epoch = MagicMock(), MagicMock(), MagicMock()
+    made._order = SimpleNamespace(rows=0, slots=8, draw_many=lambda pairs, _: note(pairs))
+    made._rows, made._metrics, made._ordered = {}, {}, {}
+    made._n_steps, made._choose = 2, lambda members: None
+    made.steps = np.zeros(3, dtype=np.int64)
+
+    def note(pairs: Any) -> None:
+        drawn.append({k: pair for k, pair in enumerate(pairs) if pair != (0, 0)})
+
+    def epoch(number: int, *members: int) -> None:
+        rates = np.zeros(2)
+        made.begin_epoch({k: (EpochOrder(n=4, seed=k + 7, epoch=number), rates) for k in members})
+        made.end_epoch(members)
+
+    with patch.object(batch, "rates_of", lambda *_: 0.0), patch.object(batch, "cuda"):
+        epoch(0, 0, 1, 2)
+        epoch(1, 0, 1, 2)
+        epoch(2, 0, 2)  # the other one has ended
+        epoch(5, 0, 2)  # not the next one
+        made.begin_epoch({1: (np.arange(4), np.zeros(2))})
+    assert drawn == [
+        {0: (7, 0), 1: (8, 0), 2: (9, 0)},
+        {0: (7, 1), 1: (8, 1), 2: (9, 1)},
+        {0: (7, 2), 1: (8, 2), 2: (9, 2)},
+        {0: (7, 3), 2: (9, 3)},
+        {0: (7, 5), 2: (9, 5)},
+        {0: (7, 6), 2: (9, 6)},
+    ]

@@ -7,8 +7,9 @@ import ctypes
 import pytest
 
 from pycuda_nn.cuda.many import structs
-from pycuda_nn.cuda.many.sources import FUSED_FILES, MANY_FILES
+from pycuda_nn.cuda.many.sources import FUSED_FILES, HEAD_FILES, MANY_FILES
 from pycuda_nn.cuda.runtime.compiler import find_nvcc, kernel_source
+from pycuda_nn.cuda.runtime.structs import Head
 from pycuda_nn.cuda.step.sources import ORDER_FILES, STEP_FILES
 
 NVCC = find_nvcc()
@@ -25,6 +26,7 @@ STRUCTS = {
     "ManyBiases": structs.ManyBiases,
     "ManyUpdate": structs.ManyUpdate,
     "ManyActivation": structs.ManyActivation,
+    "Head": Head,
 }
 
 
@@ -48,8 +50,8 @@ def test_fused_products(arch: str, defines: str) -> None:
         f'{getattr(kind, kind._fields_[-1][0]).offset}, "{name}");\n'
         for name, kind in STRUCTS.items()
     )
-    words = [f"-D{word}" for word in defines.split()]
-    assert compiled(arch, *words, files=(*FILES, *FUSED_FILES), checks=checks)
+    words = [f"-D{word}" for word in f"{defines} HEAD_WIDTH=256 HEAD_CLASSES=10".split()]
+    assert compiled(arch, *words, files=(*FILES, *FUSED_FILES, *HEAD_FILES), checks=checks)
 
 
 def test_float32() -> None:

@@ -6,7 +6,9 @@ import ctypes
 from typing import Any
 
 import numpy as np
+import pytest
 
+from pycuda_nn.errors import OutOfHostMemory
 from tests.pycuda_nn.cuda.parallel.fakes.drivers import faked_drivers
 from tests.pycuda_nn.cuda.parallel.fakes.gpu import MACHINE, reset
 
@@ -45,4 +47,23 @@ def test_an_epoch_gets_its_numbers_and_returns_its_losses() -> None:
         transfer.close()
         memory.free()
     assert not MACHINE.allocations
+    reset()
+
+
+def test_no_pinned_memory_is_an_error_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    reset(gpus=1)
+    with faked_drivers(), MACHINE.on(0):
+        import pycuda.driver as cuda
+
+        from pycuda_nn.cuda.runtime.device import Device, Memory
+        from pycuda_nn.cuda.training.transfer import EpochTransfer
+
+        def refuse(*_: object) -> None:
+            raise cuda.MemoryError("cuMemHostAlloc failed: out of memory")
+
+        monkeypatch.setattr(cuda, "pagelocked_empty", refuse)
+        memory = Memory(Device(0))
+        with pytest.raises(OutOfHostMemory, match="the numbers of an epoch"):
+            EpochTransfer(memory, 5)
+        memory.free()
     reset()
