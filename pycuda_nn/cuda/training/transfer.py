@@ -87,7 +87,7 @@ class EpochTransfer:
             array.base.free()
 
 
-def _pinned(length: int, kind: npt.DTypeLike) -> Array:
+def _pinned(length: int, kind: npt.DTypeLike) -> Any:
     try:
         return cuda.pagelocked_empty(length, kind)
     except cuda.MemoryError as error:

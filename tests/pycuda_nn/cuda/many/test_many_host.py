@@ -104,32 +104,26 @@ def test_each_block_of_the_last_layer_has_room_for_its_column_sums(
 def test_an_order_is_drawn_ahead_and_again_if_another_one_is_wanted(log: list[str]) -> None:
     from pycuda_nn.rng import EpochOrder
 
-    batch = imported("many.batch")
-    made = batch.Batch.__new__(batch.Batch)
     drawn: list[dict[int, tuple[int, int]]] = []
-    recipe = SimpleNamespace(optimizer=None)
-    made._plan = SimpleNamespace(count=3, recipes=[recipe] * 3)
-    made._device = MagicMock()
-    made._streams, made._source, made._epoch = MagicMock(), MagicMock(), MagicMock()
-    made._order = SimpleNamespace(rows=0, slots=8, draw_many=lambda pairs, _: note(pairs))
-    made._rows, made._metrics, made._ordered = {}, {}, {}
-    made._n_steps, made._choose = 2, lambda members: None
-    made.steps = np.zeros(3, dtype=np.int64)
 
-    def note(pairs: Any) -> None:
+    def note(pairs: Any, _: object) -> None:
         drawn.append({k: pair for k, pair in enumerate(pairs) if pair != (0, 0)})
 
-    def epoch(number: int, *members: int) -> None:
-        rates = np.zeros(2)
-        made.begin_epoch({k: (EpochOrder(n=4, seed=k + 7, epoch=number), rates) for k in members})
-        made.end_epoch(members)
+    orders = imported("many.orders")
+    of_device = SimpleNamespace(rows=0, slots=8, draw_many=note)
+    made = orders.Orders(of_device, 3, MagicMock())
 
-    with patch.object(batch, "rates_of", lambda *_: 0.0), patch.object(batch, "cuda"):
+    def epoch(number: int, *members: int) -> None:
+        made.take({k: EpochOrder(n=4, seed=k + 7, epoch=number) for k in members})
+        made.draw_ahead()
+
+    with patch.object(orders, "cuda"):
         epoch(0, 0, 1, 2)
         epoch(1, 0, 1, 2)
         epoch(2, 0, 2)  # the other one has ended
         epoch(5, 0, 2)  # not the next one
-        made.begin_epoch({1: (np.arange(4), np.zeros(2))})
+        made.take({1: np.arange(4)})
+        made.draw_ahead()
     assert drawn == [
         {0: (7, 0), 1: (8, 0), 2: (9, 0)},
         {0: (7, 1), 1: (8, 1), 2: (9, 1)},
