@@ -30,6 +30,7 @@ from pycuda_nn.data.arrays import TASKS
 from pycuda_nn.data.dataset import task_line
 from pycuda_nn.data.sources import load_splits
 from pycuda_nn.data.split import Splits, check_fractions
+from pycuda_nn.data.table import TableOptions
 from pycuda_nn.errors import ConfigError
 from pycuda_nn.training.loop import TrainResult
 from pycuda_nn.training.loop import train as run
@@ -143,14 +144,7 @@ def train(
     options = table_options(source, more)
     _check_checkpoint(checkpoint, resume, overwrite)
     how = {"fractions": fractions, "seed": split_seed, "target": target, "task": task}
-    parts = load_splits(source, labels, table=options, **how)  # type: ignore[arg-type]
-    encoding = parts.train.encoding
-    if encoding is not None and encoding.summary():
-        click.echo(encoding.summary(), err=True)
-    click.echo(task_line(parts.train), err=True)
-    note = {"source": source, "labels": None if labels is None else str(labels), **how}
-    if options is not None:
-        note["table"] = options.as_dict()
+    parts, note = _loaded(source, labels, options, how)
     old = checkpoint if resume and checkpoint is not None and checkpoint.exists() else None
     config = _with_defaults(config, parts, given, old)
     targets = 0 if parts.train.classes is not None else parts.train.y.shape[1]
@@ -168,6 +162,19 @@ def train(
         )
     saved = checkpoint if chosen.saves else None
     _print_result(result, saved, chosen.name, targets, as_json)
+
+
+def _loaded(
+    source: str, labels: Path | None, options: TableOptions | None, how: dict[str, Any]
+) -> tuple[Splits, dict[str, Any]]:
+    """Return the splits and their note in a checkpoint, and print what the data are."""
+    parts = load_splits(source, labels, table=options, **how)
+    encoding = parts.train.encoding
+    if encoding is not None and encoding.summary():
+        click.echo(encoding.summary(), err=True)
+    click.echo(task_line(parts.train), err=True)
+    note = {"source": source, "labels": None if labels is None else str(labels), **how}
+    return parts, note if options is None else {**note, "table": options.as_dict()}
 
 
 def _with_defaults(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from pycuda_nn.cuda.persistent.device_code import FILES
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pycuda.driver as cuda
 
     from pycuda_nn.cuda.runtime.device import Device, Facts, Memory
+    from pycuda_nn.cuda.step.streams import BatchSource
 
 _THREADS = 384
 _EMPTY = 0xFFFFFFFF  # a word of the exchange that is not written yet
@@ -68,65 +70,42 @@ class PersistentKernel:
     def run(
         self,
         stream: cuda.Stream,
+        source: BatchSource,
         *,
-        x: int,
-        y: int,
-        order: int,
-        rates: int,
         params: int,
         first: int,
         second: int,
-        losses: int,
-        clock: int,
         first_step: int,
         n_steps: int,
     ) -> None:
         """Queue steps ``first_step`` to ``first_step + n_steps - 1`` of the epoch on ``stream``.
 
-        All arguments but the last two are device addresses.
-
         Args:
-            x: Rows in the type of the precision, (n, padded d), zero padded.
-            y: Class numbers, int32, (n,), or targets, float32, (n, outputs).
-            order: Rows of the epoch, int32; step i takes order[i * b : (i + 1) * b].
-            rates: Learning rate of each step of the epoch, float32.
-            params, first, second: Parameters and moments, float32 in the padded layout; updated.
-            losses: Mean loss of each step of the epoch, float32; step i writes losses[i].
-            clock: Two int64: any number, and the number of steps before this epoch.
+            stream: Where they run.
+            source: Rows, orders, rates, losses and clock; its minibatches are full.
+            params, first, second: Addresses of parameters and moments, float32 in the padded
+                layout; updated.
+            first_step, n_steps: Steps of the epoch.
 
         Raises:
             DeviceError: The driver rejects the launch.
         """
         if n_steps <= 0:
             return
-        from cuda.bindings import driver
-
-        where = driver.CUstream(stream.handle)
-        words = self.plan.exchange_words
-        _checked(driver.cuMemsetD32Async(self._exchange, _EMPTY, words, where))
-        _checked(driver.cuMemsetD32Async(self._counter, 0, 1, where))
-        argument = structs.Persistent(
-            x=x,
-            y=y,
-            order=order,
-            rates=rates,
-            params=params,
-            first=first,
-            second=second,
-            losses=losses,
-            clock=clock,
-            exchange=self._exchange,
-            counter=self._counter,
-            profile=self.profile,
-            first_step=first_step,
-            n_steps=n_steps,
-            **self._constants,
-        )
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
-        grid, block = (self.plan.blocks, 1, 1), (_THREADS, 1, 1)
-        shared, address = self.plan.shared_bytes, ctypes.addressof(pointers)
-        _checked(
-            driver.cuLaunchCooperativeKernel(self._kernel, *grid, *block, shared, where, address)
+        self._launch(
+            stream,
+            structs.Persistent(
+                **dataclasses.asdict(source),
+                **self._constants,
+                params=params,
+                first=first,
+                second=second,
+                exchange=self._exchange,
+                counter=self._counter,
+                profile=self.profile,
+                first_step=first_step,
+                n_steps=n_steps,
+            ),
         )
 
     def close(self) -> None:
@@ -136,6 +115,19 @@ class PersistentKernel:
 
             driver.cuModuleUnload(self._module)
             self._module = None
+
+    def _launch(self, stream: cuda.Stream, argument: structs.Persistent) -> None:
+        from cuda.bindings import driver
+
+        where, plan = driver.CUstream(stream.handle), self.plan
+        _checked(driver.cuMemsetD32Async(self._exchange, _EMPTY, plan.exchange_words, where))
+        _checked(driver.cuMemsetD32Async(self._counter, 0, 1, where))
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
+        grid, block, shared = (plan.blocks, 1, 1), (_THREADS, 1, 1), plan.shared_bytes
+        address = ctypes.addressof(pointers)
+        _checked(
+            driver.cuLaunchCooperativeKernel(self._kernel, *grid, *block, shared, where, address)
+        )
 
 
 def source_of(plan: KernelPlan) -> str:

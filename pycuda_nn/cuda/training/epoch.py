@@ -76,15 +76,10 @@ class PersistentEpoch(Epoch):
         for first in range(0, steps, _STEPS_A_LAUNCH):
             self._kernel.run(
                 stream,
-                x=source.x,
-                y=source.y,
-                order=source.order,
-                rates=source.rates,
+                source,
                 params=weights.master,
                 first=weights.first,
                 second=weights.second,
-                losses=source.losses,
-                clock=source.clock,
                 first_step=first,
                 n_steps=min(_STEPS_A_LAUNCH, steps - first),
             )
