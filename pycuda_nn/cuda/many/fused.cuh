@@ -5,9 +5,9 @@
 // is stored along k, as (m, k) or (n, k), or across, as (k, m) or (k, n). In shared memory a row of 16-byte units is
 // permuted by its number, so that 8 rows of a unit are in different banks. Needs tensor.cuh and many.cuh.
 //
-// -DMANY_ROWS=64|128: TILE_M of the products of rows.
+// -DMANY_ROWS=64|128: TILE_M of the products of rows. -DMANY_STAGES: chunks of k of these that are copied at the same time.
 
-constexpr int CHUNK = 64, TILE_N = 64, STAGES = 3;
+constexpr int CHUNK = 64, TILE_N = 64;
 
 struct Operands { const T* a; const T* b; int m, n, k; };
 
@@ -54,7 +54,7 @@ __device__ __forceinline__ void load_square(unsigned (&to)[4], const T* panel, i
 }
 
 // The product of a block: its results, float, with rows PITCH apart in shared memory.
-template <int TILE_M, bool A_ALONG, bool B_ALONG> struct Multiplied {
+template <int TILE_M, int STAGES, bool A_ALONG, bool B_ALONG> struct Multiplied {
   static constexpr int WARPS_M = TILE_M / 32, WARPS_N = 8 / WARPS_M, WIDE = TILE_N / WARPS_N, PITCH = TILE_N + 8;
   static constexpr int STAGE = (TILE_M + TILE_N) * CHUNK;
 
@@ -132,7 +132,7 @@ __device__ __forceinline__ Operands of_network(Operands p) {
 
 // a (rows, outputs) = activation(x W + bias) with dropout, of one hidden layer; z too if u.z.
 extern "C" __global__ void __launch_bounds__(256, 2) forward_many(const __grid_constant__ ManyForward of) {
-  typedef Multiplied<MANY_ROWS, true, false> M;
+  typedef Multiplied<MANY_ROWS, MANY_STAGES, true, false> M;
   const Activation u = of_network(ManyActivation{of.u, of.nets});
   const float* results = M::product(of_network(of.p), (T*)fused_shared);
 #pragma unroll 2
@@ -158,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) forward_many(const __grid_c
 
 // a (rows, inputs) = delta W' times activation' and dropout of the hidden layer below; partial[blockIdx.y] = column sums.
 extern "C" __global__ void __launch_bounds__(256, 2) gradient_many(const __grid_constant__ ManyGradient of) {
-  typedef Multiplied<MANY_ROWS, true, true> M;
+  typedef Multiplied<MANY_ROWS, MANY_STAGES, true, true> M;
   __shared__ __align__(16) Eight sums[32][8];
   const Activation u = of_network(ManyActivation{of.u, of.nets});
   const float* results = M::product(of_network(of.p), (T*)fused_shared);
@@ -193,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) gradient_many(const __grid_
 // reads several places before it writes one.
 constexpr int PLACES = OPTIMIZER == 2 ? 4 : 8;  // as many as fit in registers
 extern "C" __global__ void __launch_bounds__(256, 2) weights_many(const __grid_constant__ ManyWeights of) {
-  typedef Multiplied<128, false, false> M;
+  typedef Multiplied<128, 3, false, false> M;
   constexpr int N = 4, ACROSS = TILE_N / N, DOWN = 256 / ACROSS;
   const Update u = of_network(ManyUpdate{of.u, of.nets, of.steps});
   float rate = u.rates[u.clock->step + u.j];

@@ -23,7 +23,7 @@ from pycuda_nn.cuda.many.structs import (
     ManyWeights,
 )
 from pycuda_nn.cuda.runtime.compiler import kernel_source
-from pycuda_nn.cuda.runtime.device import Device, Memory
+from pycuda_nn.cuda.runtime.device import Device, Facts, Memory
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.structs import Head
 from pycuda_nn.cuda.step import head
@@ -53,7 +53,9 @@ _FUSED_SIGNATURES: dict[str, Any] = {
     "biases_many": ManyBiases,
 }
 _FUSED_CAPABILITY = (8, 0)  # bfloat16 in tensor cores, asynchronous copies
-_FUSED_STAGES, _CHUNK, _COLUMNS = 3, 64, 64  # as in fused.cuh
+_CHUNK, _COLUMNS, _WEIGHT_ROWS, _WEIGHT_STAGES = 64, 64, 128, 3  # as in fused.cuh
+_STAGES = range(3, 6)  # of the other products
+_RESERVED_BYTES = 1 << 10  # of shared memory, by the driver for each block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,23 +109,35 @@ class ManyPlan(TrainingPlan):
 
     def module(self, device: Device, master_kind: int) -> Module:
         """Return the kernels, loaded on the active device."""
-        fused = self.fuses(device)
-        source, signatures, options = self.program(master_kind, fused=fused)
+        stages = self.stages(device.facts) if self.fuses(device) else 0
+        source, signatures, options = self.program(master_kind, stages=stages)
         module = Module(device, source, signatures, options)
-        tiles = {"forward_many": self.tile_rows, "gradient_many": self.tile_rows}
-        for name, rows in {**tiles, "weights_many": 128}.items() if fused else ():
-            module.reserve(name, 2 * _FUSED_STAGES * _CHUNK * (rows + _COLUMNS))
+        if stages:
+            module.reserve("weights_many", _stages_bytes(_WEIGHT_STAGES, _WEIGHT_ROWS))
+            for name in ("forward_many", "gradient_many"):
+                module.reserve(name, _stages_bytes(stages, self.tile_rows))
         return module
 
+    def stages(self, facts: Facts) -> int:
+        """Return the stages of a product of rows: two of its blocks fit on a multiprocessor."""
+        room = (facts.shared_bytes + _RESERVED_BYTES) // 2 - _RESERVED_BYTES
+        fits = [n for n in _STAGES if _stages_bytes(n, self.tile_rows) <= room]
+        return max(fits, default=_STAGES[0])
+
     def program(
-        self, master_kind: int, *, fused: bool = False
+        self, master_kind: int, *, stages: int = 0
     ) -> tuple[str, dict[str, Any], list[str]]:
-        """Return source, signatures and compiler options of the kernels; also of the products."""
+        """Return source, signatures and compiler options of the kernels.
+
+        Args:
+            master_kind: ``MASTER`` of update.cuh.
+            stages: ``MANY_STAGES`` of fused.cuh; 0 without the kernels there.
+        """
         stack, loss = self.stack, self.stack.kernels
         names = [*STEP_FILES, loss.source, *ORDER_FILES]
-        names += [*MANY_FILES, *(FUSED_FILES if fused else ())]
+        names += [*MANY_FILES, *(FUSED_FILES if stages else ())]
         signatures = {**_SIGNATURES, loss.step: "PPPiiifPP", loss.metrics: "PPPiiiP"}
-        signatures |= _FUSED_SIGNATURES if fused else {}
+        signatures |= _FUSED_SIGNATURES if stages else {}
         options = [
             f"-D{self.precision.macro}",
             f"-DACTIVATION={stack.activation_number}",
@@ -132,13 +146,18 @@ class ManyPlan(TrainingPlan):
             f"-DMASTER={master_kind}",
             "-DGRADIENT",
             f"-DMANY_ROWS={self.tile_rows}",
+            f"-DMANY_STAGES={stages}",
         ]
-        if fused and self.has_head:
+        if stages and self.has_head:
             names += HEAD_FILES
             signatures["head_many"] = Head
             width, classes = self.layout.sizes[-2], stack.sizes[-1]
             options += [f"-DHEAD_WIDTH={width}", f"-DHEAD_CLASSES={classes}"]
         return stack.functions() + kernel_source(*names), signatures, options
+
+
+def _stages_bytes(stages: int, rows: int) -> int:
+    return 2 * stages * _CHUNK * (rows + _COLUMNS)
 
 
 class ManyBuffers(Buffers):

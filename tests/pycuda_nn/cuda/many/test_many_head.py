@@ -104,7 +104,7 @@ def test_the_compiler_reads_no_argument_through_a_pointer(kind: str, tmp_path: P
     names = (*STEP_FILES, "layers/softmax.cuh", *ORDER_FILES, *MANY_FILES, *FUSED_FILES)
     code, made = tmp_path / "head.cu", tmp_path / "head.ptx"
     code.write_text(kernel_source(*names, *HEAD_FILES))
-    words = f"{kind} GRADIENT ACTIVATION=0 DROPOUT=0 OPTIMIZER=0 MANY_ROWS=64".split()
+    words = f"{kind} GRADIENT ACTIVATION=0 DROPOUT=0 OPTIMIZER=0 MANY_ROWS=64 MANY_STAGES=4".split()
     words += ["HEAD_WIDTH=256", "HEAD_CLASSES=10"]
     nvcc = find_nvcc()
     assert nvcc is not None

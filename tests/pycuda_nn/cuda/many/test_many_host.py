@@ -132,3 +132,15 @@ def test_an_order_is_drawn_ahead_and_again_if_another_one_is_wanted(log: list[st
         {0: (7, 5), 2: (9, 5)},
         {0: (7, 6), 2: (9, 6)},
     ]
+
+
+@pytest.mark.parametrize(
+    ("shared", "tile", "stages"),
+    [(232448, 128, 4), (232448, 64, 5), (166912, 128, 3), (101376, 64, 3)],
+)
+def test_two_blocks_of_a_product_of_rows_fit_on_a_multiprocessor(
+    shared: int, tile: int, stages: int, log: list[str]
+) -> None:
+    plan = imported("many.plan").ManyPlan
+    batch = SimpleNamespace(tile_rows=tile)
+    assert plan.stages(batch, SimpleNamespace(shared_bytes=shared)) == stages

@@ -39,8 +39,11 @@ def compiled(arch: str, *defines: str, files: tuple[str, ...] = FILES, checks: s
 @pytest.mark.parametrize(
     ("arch", "defines"),
     [
-        ("sm_80", "T_BFLOAT16 MASTER=1 ACTIVATION=0 DROPOUT=0 OPTIMIZER=0 MANY_ROWS=128"),
-        ("sm_90", "T_HALF MASTER=2 ACTIVATION=1 DROPOUT=1 OPTIMIZER=2 MANY_ROWS=64"),
+        (
+            "sm_80",
+            "T_BFLOAT16 MASTER=1 ACTIVATION=0 DROPOUT=0 OPTIMIZER=0 MANY_ROWS=128 MANY_STAGES=4",
+        ),
+        ("sm_90", "T_HALF MASTER=2 ACTIVATION=1 DROPOUT=1 OPTIMIZER=2 MANY_ROWS=64 MANY_STAGES=5"),
     ],
 )
 def test_fused_products(arch: str, defines: str) -> None:

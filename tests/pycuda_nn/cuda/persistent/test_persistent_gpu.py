@@ -17,7 +17,8 @@ from tests.pycuda_nn.cuda.persistent.persistent_cases import Case, check, short
 
 pytestmark = pytest.mark.gpu
 Array = npt.NDArray[Any]
-STATE = ("params", "first", "second", "losses")
+MOVED = ("params", "first", "second")
+STATE = (*MOVED, "losses")
 MNIST = (784, 512, 512, 10)
 FOCAL = "-y * (1 - p)**2 * logp"
 HUBER = "where(abs(z - y) < 1, 0.5 * (z - y)**2, abs(z - y) - 0.5)"
@@ -63,6 +64,7 @@ def trained(case: Case, *launches: int, plan: KernelPlan | None = None) -> list[
     import pycuda.driver as cuda
 
     from pycuda_nn.cuda.runtime.device import Device, Memory
+    from pycuda_nn.cuda.step.streams import BatchSource
 
     device, layout, arrays = Device(), ParameterLayout(case.network), case.arrays()
     with device.active():
@@ -81,6 +83,7 @@ def trained(case: Case, *launches: int, plan: KernelPlan | None = None) -> list[
             "losses": np.full(case.steps, np.nan, dtype=np.float32),
         }
         at = {name: memory.allocate(a.nbytes, name) for name, a in (given | start).items()}
+        source = BatchSource(**{name: at[name] for name in (*given, "losses")})
         for name, array in given.items():
             cuda.memcpy_htod(at[name], np.ascontiguousarray(array))
         states = []
@@ -89,7 +92,9 @@ def trained(case: Case, *launches: int, plan: KernelPlan | None = None) -> list[
                 cuda.memcpy_htod(at[name], array)
             parts = [steps] if steps > 0 else [-steps, case.steps + steps]
             for first, n in zip((0, parts[0]), parts, strict=False):
-                persistent.run(stream, **at, first_step=first, n_steps=n)
+                persistent.run(
+                    stream, source, **{k: at[k] for k in MOVED}, first_step=first, n_steps=n
+                )
             stream.synchronize()
             states.append({name: np.empty_like(array) for name, array in start.items()})
             for name in STATE:
