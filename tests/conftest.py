@@ -59,6 +59,13 @@ _NEEDS = {
 }
 
 
+def _lacks(name: str) -> str:
+    """Return why a test that needs ``name`` cannot run here."""
+    if name == "postgresql" and any(_POSTGRESQL.glob("*/bin/initdb")):
+        return "this Python has no psycopg (pip install 'psycopg[binary]')"
+    return f"this machine has no {name}"
+
+
 @functools.cache
 def _n_gpus() -> int:
     if shutil.which("nvidia-smi") is None:
@@ -103,7 +110,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for name, is_there in _NEEDS.items():
             needed = item.get_closest_marker(name) is not None
             if needed and name not in config.getoption("--require") and not is_there():
-                item.add_marker(pytest.mark.skip(reason=f"this machine has no {name}"))
+                item.add_marker(pytest.mark.skip(reason=_lacks(name)))
         if "gpu" not in config.getoption("--require") and (reason := _lacks_gpus(item)):
             item.add_marker(pytest.mark.skip(reason=reason))
     # Start with slow tests, so that no worker is left with a long one at the end.

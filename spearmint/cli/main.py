@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import importlib
 import sys
 from collections.abc import Mapping
@@ -170,6 +172,8 @@ def main() -> None:
     if sys.platform == "win32":
         _end("spearmint does not run on Windows itself\nInstall it in WSL 2 or in Docker.", 2)
     open_closed_streams()
+    # At exit, Python looks for reference cycles several times: a second with Optuna and scipy.
+    atexit.register(gc.freeze)
     try:
         code = cli.main(prog_name="spearmint", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

@@ -11,9 +11,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from spearmint.errors import StorageError
 
 _SIGNS_OF_A_FULL_DISK = ("disk is full", "disk I/O error", "No space left")
+_RERUN = "and rerun the command; finished trials are safe."
+_DAMAGED = (
+    "Restore the file from a copy. Without one, move it to another directory; the same command "
+    "then starts a new search."
+)
 _FIXES = {
-    **dict.fromkeys(_SIGNS_OF_A_FULL_DISK, "Free disk space"),
-    "unable to open": "Create its directory, or free disk space,",
+    **dict.fromkeys(_SIGNS_OF_A_FULL_DISK, f"Free disk space {_RERUN}"),
+    **dict.fromkeys(("is not a database", "is malformed"), _DAMAGED),
+    "unable to open": f"Create its directory, or free disk space, {_RERUN}",
 }
 
 
@@ -30,7 +36,5 @@ def wraps_storage_errors() -> Iterator[None]:
     except (SQLAlchemyError, OptunaError) as error:
         cause = error.__cause__ or error.__context__ or error
         text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
-        fix = next((fix for sign, fix in _FIXES.items() if sign in text), "Fix this")
-        raise StorageError(
-            f"database of trials: {text}", f"{fix} and rerun the command; finished trials are safe."
-        ) from error
+        fix = next((fix for sign, fix in _FIXES.items() if sign in text), f"Fix this {_RERUN}")
+        raise StorageError(f"database of trials: {text}", fix) from error

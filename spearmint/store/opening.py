@@ -20,6 +20,7 @@ from spearmint.errors import InputError, StudyMismatch, next_command
 from spearmint.model import Experiment
 from spearmint.outputs import OBJECTIVE_LINE, output_lines
 from spearmint.store.errors import wraps_storage_errors
+from spearmint.store.sql.closing import close_at_exit
 from spearmint.store.sql.fast_reads import BulkReadStorage
 from spearmint.store.sql.indexes import create_indexes
 from spearmint.store.sql.sqlite import TrialConnection, file_of
@@ -60,7 +61,9 @@ def open_storage(url: str) -> BaseStorage:
         if url.startswith("redis"):
             return get_storage(url)  # raises: Optuna does not support it
         arguments = {"connect_args": _SQLITE} if url.startswith("sqlite") else {}
-        return TrialStorage(BulkReadStorage(url, engine_kwargs=arguments))
+        backend = BulkReadStorage(url, engine_kwargs=arguments)
+        close_at_exit(backend)
+        return TrialStorage(backend)
     except ImportError as error:
         raise InputError(
             f"missing database driver: {error.__cause__ or error}",

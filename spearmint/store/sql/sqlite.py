@@ -50,12 +50,19 @@ class TrialConnection(sqlite3.Connection):
     """
 
     def __init__(self, database: str, *args: Any, **kwargs: Any) -> None:
-        path = Path(database)
+        try:
+            self._open(Path(database), *args, **kwargs)
+        except sqlite3.Error as error:
+            raise type(error)(f"{database}: {error}") from error
+
+    def _open(self, path: Path, *args: Any, **kwargs: Any) -> None:
         if is_read_only(path):
             super().__init__(_reading_uri(path), *args, **{**kwargs, "uri": True})
             return
-        super().__init__(database, *args, **kwargs)
-        if not is_on_network(path):
+        super().__init__(str(path), *args, **kwargs)
+        if is_on_network(path):
+            self.execute("PRAGMA schema_version")  # fails if it is not a database
+        else:
             self.execute("PRAGMA journal_mode=WAL")
             self.execute("PRAGMA synchronous=NORMAL")
 

@@ -1,0 +1,28 @@
+"""The SQLite file at the end of a command, and a file that is not a database."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spearmint.conftest import MakeExperiment
+
+
+def test_a_command_closes_the_log_of_the_database(make_experiment: MakeExperiment) -> None:
+    experiment = make_experiment()
+    controller = experiment.start("--max-finished-jobs=1")
+    controller.communicate()
+    assert controller.returncode == 0
+    found = sorted(path.name for path in experiment.root.glob("spearmint.db*"))
+    assert found == ["spearmint.db"], "a copy of the file lacks the last trials"
+
+
+@pytest.mark.parametrize("command", ["status", "best", "run"])
+def test_a_damaged_database_is_named(make_experiment: MakeExperiment, command: str) -> None:
+    experiment = make_experiment()
+    database = experiment.root / "spearmint.db"
+    database.write_bytes(b"no database " * 400)
+    done = experiment.command(command)
+    assert done.returncode == 1
+    assert f"{database}: file is not a database" in done.stderr
+    assert "move it" in done.stderr
+    assert "Traceback" not in done.stderr
