@@ -9,9 +9,10 @@ from rich.console import Console
 from spearmint.controller.events import StudyCounts
 from spearmint.errors import next_command
 from spearmint.formatting import format_duration
-from spearmint.model import Experiment, Language, Trial, leading
+from spearmint.model import Experiment, Language, Trial, TrialState
 from spearmint.run_options import RunOptions
 from spearmint.store.session import Session
+from spearmint.store.study import Study
 from spearmint.trial.languages import shell_command, wrappers
 from spearmint.view.tables import broken_lines, trial_table
 
@@ -58,13 +59,12 @@ def summarise(
 ) -> None:
     """Print the best trials, the cost of the search, and why trials failed."""
     experiment = sessions[0].experiment
-    by_search = [session.study.trials() for session in sessions]
-    trials = [trial for part in by_search for trial in part]
-    best = _best(by_search, experiment)
+    studies = [session.study for session in sessions]
+    best = _best(studies)
     if best:
-        console.print(f"\n{_headline(figures)}{_feasible_note(trials)}")
+        console.print(f"\n{_headline(figures)}{_feasible_note(studies)}")
         console.print(trial_table(best, experiment.variables))
-    elif highest := [trial for each in sessions for trial in each.study.at_highest_rung()]:
+    elif highest := [trial for study in studies for trial in study.at_highest_rung()]:
         console.print(f"\n{_headline(figures)}. The best of the highest rung:")
         console.print(trial_table(highest, experiment.variables))
     seconds = sum(progress.seconds for progress in figures.values())
@@ -73,7 +73,7 @@ def summarise(
         console.print(
             f"Cost: {cost:.2f} for {format_duration(seconds)} of trial time", markup=False
         )
-    if experiment.pruner and trials and not any(trial.reports for trial in trials):
+    if experiment.pruner and _has_begun(figures) and not any(s.has_reports() for s in studies):
         console.print(
             f"The pruner {experiment.pruner} stopped no trial, because no trial reported a value. "
             "Call spearmint.report(step, value), or write lines step,value to $SPEARMINT_REPORTS.",
@@ -81,7 +81,8 @@ def summarise(
             soft_wrap=True,
         )
     if options.verbose:
-        for line in broken_lines(trials):
+        broken = [trial for study in studies for trial in study.last(TrialState.BROKEN)]
+        for line in broken_lines(broken):
             console.print(line, markup=False, soft_wrap=True)
     elif any(progress.broken for progress in figures.values()):
         console.print(
@@ -91,21 +92,24 @@ def summarise(
         )
 
 
-def _feasible_note(trials: Sequence[Trial]) -> str:
+def _has_begun(figures: Mapping[str, StudyCounts]) -> bool:
+    return any(
+        each.finished or each.broken or each.running or each.queued for each in figures.values()
+    )
+
+
+def _feasible_note(studies: Sequence[Study]) -> str:
     """Return how many complete trials are feasible; empty without constraints."""
-    limited = [trial for trial in trials if trial.constraints]
-    feasible = sum(trial.is_feasible for trial in limited)
+    limited, feasible = (
+        sum(counted) for counted in zip(*(study.feasible() for study in studies), strict=True)
+    )
     return f", {feasible or 'none'} feasible" if limited else ""
 
 
-def _best(by_search: Sequence[Sequence[Trial]], experiment: Experiment) -> list[Trial]:
+def _best(studies: Sequence[Study]) -> list[Trial]:
     """Return the best trials of one search, or the best trial of each region."""
-    shown = _SHOWN if len(by_search) == 1 else 1
-    return [
-        trial
-        for trials in by_search
-        for trial in leading(trials, maximize=experiment.maximize)[:shown]
-    ]
+    shown = _SHOWN if len(studies) == 1 else 1
+    return [trial for study in studies for trial in study.best(shown, feasible=False)]
 
 
 def _headline(figures: Mapping[str, StudyCounts]) -> str:

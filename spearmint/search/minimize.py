@@ -153,8 +153,8 @@ def _stopped(stop: StopRequest, finished: int, total: int) -> BaseException:
 
 def _is_complete(run: StudyRun, total: int) -> bool:
     """Return whether earlier calls finished all trials."""
-    trials, fidelity = run.study.trials(), run.study.experiment.fidelity
-    ended = [trial for trial in trials if trial.state in _ENDED]
-    if fidelity is not None and next_to_resume(run.study.climbers(), fidelity) is not None:
+    study, fidelity = run.study, run.study.experiment.fidelity
+    if fidelity is not None and next_to_resume(study.climbers(), fidelity) is not None:
         return False
-    return len(ended) >= total and all(trial.state is not TrialState.RUNNING for trial in trials)
+    counts = study.counts()
+    return sum(counts[state] for state in _ENDED) >= total and not counts[TrialState.RUNNING]

@@ -50,6 +50,7 @@ from spearmint.store.pausing import IMPORTED, Pausing, stored_rungs
 from spearmint.store.recommending import Recommending
 from spearmint.store.sql.fast_reads import one_transaction
 from spearmint.store.sql.lookups import Lookups
+from spearmint.store.sql.whole import WholeTrials
 from spearmint.store.sql.writes import GAP
 from spearmint.store.strategy import Strategy
 
@@ -70,6 +71,7 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
         self._study = study
         self._distributions = distributions(parents_first(experiment.variables))
         self._tree = tree_of(experiment.variables, experiment.linear)
+        self._whole = WholeTrials(study._study_id, list(self._distributions), self._tree)
         self._elsewhere: dict[frozenset[tuple[str, Any]], int] = {}
         self._token = str(study.user_attrs.get(TOKEN, study.study_name))
 
@@ -312,9 +314,9 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
     def running(self) -> list[Trial]:
         """Return the trials that have not ended and are not paused, by id."""
         frozen = self._frozen(OptunaState.RUNNING)
-        return self._whole(trial for trial in frozen if not is_paused(trial))
+        return self._whole_of(trial for trial in frozen if not is_paused(trial))
 
-    def _whole(self, trials: Iterable[FrozenTrial]) -> list[Trial]:
+    def _whole_of(self, trials: Iterable[FrozenTrial]) -> list[Trial]:
         return [to_trial(self.experiment, trial) for trial in trials if self._is_whole(trial)]
 
     def _frozen(self, *states: OptunaState) -> list[FrozenTrial]:

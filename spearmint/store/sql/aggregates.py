@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import optuna
-from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
-from sqlalchemy import ColumnElement, Float, and_, case, cast, func, or_, select
+from sqlalchemy import ColumnElement, Float, and_, case, func, or_, select
+from sqlalchemy import cast as sql_cast
 
 from spearmint.choosers.rungs import RUNGS
-from spearmint.choosers.tree import Tree
 from spearmint.model import Experiment, Trial, TrialState, leading, pareto_front, ranking
 from spearmint.pareto import front
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.frozen_trials import EXCESS, SECONDS, STATES, to_trial
 from spearmint.store.sql.fast_reads import BulkReadStorage
-from spearmint.store.sql.whole import is_whole
+from spearmint.store.sql.whole import WholeTrials
 
 _TRIALS: Any = models.TrialModel.__table__
-_PARAMS: Any = models.TrialParamModel.__table__
 _VALUES: Any = models.TrialValueModel.__table__
 _ATTRS: Any = models.TrialUserAttributeModel.__table__
 
@@ -37,8 +35,7 @@ class Aggregates:
     experiment: Experiment
     _storage: BaseStorage
     _study: optuna.Study
-    _distributions: dict[str, BaseDistribution]
-    _tree: Tree | None
+    _whole: WholeTrials
 
     def trials(self) -> list[Trial]:
         """Return all trials by id."""
@@ -85,7 +82,7 @@ class Aggregates:
         if (storage := self._sql) is None:
             return sum(trial.seconds or trial.earlier_s for trial in self.trials())
         known = and_(_ATTRS.c.key == SECONDS, _ATTRS.c.value_json != "null")
-        query = select(func.sum(cast(_ATTRS.c.value_json, Float)))
+        query = select(func.sum(sql_cast(_ATTRS.c.value_json, Float)))
         query = query.join(_TRIALS, _TRIALS.c.trial_id == _ATTRS.c.trial_id)
         with storage.connection() as connection:
             total = connection.execute(query.where(known, self._whole_rows())).scalar()
@@ -111,7 +108,7 @@ class Aggregates:
             outside = and_(_ATTRS.c.trial_id == _TRIALS.c.trial_id, _ATTRS.c.key == EXCESS)
             rows = rows.outerjoin_from(_TRIALS, _ATTRS, outside)
             rows = rows.where(_ATTRS.c.key.is_(None)) if feasible else rows
-            excess = [func.coalesce(cast(_ATTRS.c.value_json, Float), 0.0)]
+            excess = [func.coalesce(sql_cast(_ATTRS.c.value_json, Float), 0.0)]
         query = (
             rows.join(_VALUES, _VALUES.c.trial_id == _TRIALS.c.trial_id)
             .where(self._whole_rows(OptunaState.COMPLETE), _VALUES.c.objective == 0)
@@ -189,22 +186,11 @@ class Aggregates:
 
     def _whole_rows(self, state: OptunaState | None = None) -> ColumnElement[bool]:
         """Return the condition of the trials in ``state`` that have all parameters."""
-        names = list(self._distributions)
-        known = select(_PARAMS.c.trial_id).where(_PARAMS.c.param_name.in_(names))
-        if state is OptunaState.RUNNING:  # few: one search of the index for each
-            known = known.where(
-                _PARAMS.c.trial_id.in_(
-                    select(_TRIALS.c.trial_id).where(
-                        _TRIALS.c.study_id == self._study._study_id, _TRIALS.c.state == state
-                    )
-                )
-            )
-        whole = known.group_by(_PARAMS.c.trial_id).having(is_whole(names, self._tree))
-        states = (
-            _TRIALS.c.state != OptunaState.WAITING if state is None else (_TRIALS.c.state == state)
-        )
-        ours = _TRIALS.c.study_id == self._study._study_id
-        return and_(ours, states, _TRIALS.c.trial_id.in_(whole))
+        storage = cast("BulkReadStorage", self._sql)
+        with storage.connection() as connection:
+            if state is None:
+                return self._whole.started(connection)
+            return self._whole.in_state(state, connection)
 
     def _rows_in(self, state: TrialState) -> ColumnElement[bool]:
         """Return the condition of the trials in ``state``; paused ones are stored as running."""

@@ -20,12 +20,14 @@ from optuna.distributions import BaseDistribution, json_to_distribution
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import ColumnElement, Connection, Table, and_, func, select, true
+from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, func, select, true
 from sqlalchemy.orm import scoped_session, sessionmaker
 
+from spearmint.store.sql.deletion import delete_study
 from spearmint.store.sql.writes import complete, insert_running, is_plain
 
 MOST_NAMED = 500  # values in a statement; more trials are read in several statements
+_FEW = 4  # statements that are faster than one that joins the trials
 
 _Rows = Mapping[int, list[Any]]
 
@@ -97,10 +99,10 @@ class BulkReadStorage(RDBStorage):
         if states is not None:
             return super()._get_trials(study_id, states, included_trial_ids, trial_id_greater_than)
         trial = models.TrialModel.__table__.c
-        named = [i for i in included_trial_ids if i <= trial_id_greater_than]
+        known_ids = [i for i in included_trial_ids if i <= trial_id_greater_than]
         ours = trial.study_id == study_id
         with self.connection() as connection:
-            known = _read_named(connection, ours, named)
+            known = _read_named(connection, ours, known_ids)
             return known + _read(connection, and_(ours, trial.trial_id > trial_id_greater_than))
 
     def read_states(self, study_id: int, states: Sequence[TrialState]) -> list[FrozenTrial]:
@@ -116,8 +118,24 @@ class BulkReadStorage(RDBStorage):
         found: list[FrozenTrial] = []
         with self.connection() as connection:
             for some in batched(numbers, MOST_NAMED):
-                ours = and_(trial.study_id == study_id, trial.number.in_(some))
+                ours = and_(trial.study_id == study_id, named(trial.number, some))
                 found += _read(connection, ours)
+        return found
+
+    def read_sizes(self, trial_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Return the numbers of parameters and of user attributes of running trials, by id."""
+        trial, param = models.TrialModel.__table__.c, models.TrialParamModel.__table__.c
+        attribute = models.TrialUserAttributeModel.__table__.c
+        params, attributes = (
+            select(func.count()).where(rows.trial_id == trial.trial_id).scalar_subquery()
+            for rows in (param, attribute)
+        )
+        found: dict[int, tuple[int, int]] = {}
+        with self.connection() as connection:
+            for some in batched(trial_ids, MOST_NAMED):
+                ours = and_(named(trial.trial_id, some), trial.state == TrialState.RUNNING)
+                rows = connection.execute(select(trial.trial_id, params, attributes).where(ours))
+                found.update({trial_id: (n, m) for trial_id, n, m in rows})
         return found
 
     def count(self, study_id: int, states: Sequence[TrialState] | None) -> int:
@@ -149,6 +167,22 @@ class BulkReadStorage(RDBStorage):
         with self.writing() as connection:
             complete(connection, trial_id, values, attributes, gaps)
 
+    def get_trial(self, trial_id: int) -> FrozenTrial:
+        """Return a trial, like the method of Optuna that this overrides.
+
+        Raises:
+            KeyError: There is no such trial.
+        """
+        found = self.read_trials([trial_id])
+        if not found:
+            raise KeyError(f"no trial with id {trial_id}")
+        return found[0]
+
+    def delete_study(self, study_id: int) -> None:
+        """Delete a study, like the method of Optuna that this overrides."""
+        with self.writing() as connection:
+            delete_study(connection, study_id)
+
     def read_trials(self, trial_ids: Iterable[int]) -> list[FrozenTrial]:
         """Return the trials with these ids, by id."""
         with self.connection() as connection:
@@ -178,7 +212,7 @@ def _read_named(
     trial_id = models.TrialModel.__table__.c.trial_id
     found = []
     for some in batched(sorted(trial_ids), MOST_NAMED):
-        found += _read(connection, and_(where, trial_id.in_(some)))
+        found += _read(connection, and_(where, named(trial_id, some)))
     return found
 
 
@@ -192,11 +226,17 @@ def _read(connection: Connection, wanted: ColumnElement[bool]) -> list[FrozenTri
         .order_by(trial.trial_id)
     ).all()
 
+    if not rows:
+        return []
+    ids = [row.trial_id for row in rows]
+
     def rows_of(model: Any, *columns: str) -> _Rows:
-        return _by_trial(connection, model.__table__, wanted, columns)
+        return _by_trial(connection, model.__table__, wanted, ids, columns)
 
     params = rows_of(models.TrialParamModel, "param_name", "param_value", "distribution_json")
-    values = rows_of(models.TrialValueModel, "objective", "value", "value_type")
+    has_values = any(row.state.is_finished() for row in rows)
+    columns = ("objective", "value", "value_type")
+    values = rows_of(models.TrialValueModel, *columns) if has_values else {}
     users = rows_of(models.TrialUserAttributeModel, "key", "value_json")
     systems = rows_of(models.TrialSystemAttributeModel, "key", "value_json")
     steps = rows_of(
@@ -237,21 +277,38 @@ def _local(stored: datetime | None) -> datetime | None:
 
 
 def _by_trial(
-    connection: Connection, table: Table, wanted: ColumnElement[bool], columns: tuple[str, ...]
+    connection: Connection,
+    table: Table,
+    wanted: ColumnElement[bool],
+    ids: Sequence[int],
+    columns: tuple[str, ...],
 ) -> _Rows:
-    """Return ``columns`` of the rows of each trial, in the order of writing."""
+    """Return ``columns`` of the rows of each trial, in the order of writing.
+
+    The trials are those that satisfy ``wanted``; ``ids`` are all their ids.
+    """
     trials = models.TrialModel.__table__
     key = next(iter(table.primary_key.columns))
-    found = connection.execute(
-        select(table.c.trial_id, *(table.c[name] for name in columns))
-        .join(trials, trials.c.trial_id == table.c.trial_id)
-        .where(wanted)
-        .order_by(key)
-    )
+    query = select(table.c.trial_id, *(table.c[name] for name in columns)).order_by(key)
+    if len(ids) > _FEW * MOST_NAMED:
+        queries = [query.join(trials, trials.c.trial_id == table.c.trial_id).where(wanted)]
+    else:
+        queries = [query.where(named(table.c.trial_id, some)) for some in batched(ids, MOST_NAMED)]
     rows: defaultdict[int, list[Any]] = defaultdict(list)
-    for trial_id, *row in found:
-        rows[trial_id].append(row)
+    for each in queries:
+        for trial_id, *row in connection.execute(each):
+            rows[trial_id].append(row)
     return rows
+
+
+def named(column: Any, numbers: Sequence[int]) -> ColumnElement[bool]:
+    """Return the condition that ``column`` is one of ``numbers``, which are in its text.
+
+    As parameters, 500 numbers take longer than the query.
+    """
+    inside: Any = bindparam(None, [int(n) for n in numbers], expanding=True, literal_execute=True)
+    found: ColumnElement[bool] = column.in_(inside)
+    return found
 
 
 def batched(values: Sequence[int], size: int) -> Iterator[Sequence[int]]:

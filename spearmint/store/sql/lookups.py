@@ -12,14 +12,17 @@ from optuna.storages._rdb import models
 from optuna.trial import TrialState as OptunaState
 from sqlalchemy import Select, and_, func, or_, select
 
+from spearmint.choosers.tree import Tree
 from spearmint.model import Trial, TrialState
 from spearmint.store.distributions import to_flat
 from spearmint.store.errors import wraps_storage_errors
-from spearmint.store.frozen_trials import to_trial
+from spearmint.store.frozen_trials import CONSTRAINTS, EXCESS, to_trial
 from spearmint.store.sql.aggregates import Aggregates, stored_states
 
 _TRIALS: Any = models.TrialModel.__table__
 _PARAMS: Any = models.TrialParamModel.__table__
+_ATTRS: Any = models.TrialUserAttributeModel.__table__
+_STEPS: Any = models.TrialIntermediateValueModel.__table__
 _SYSTEM: Any = models.TrialSystemAttributeModel.__table__
 _FIXED = "fixed_params"  # Optuna's attribute of a trial that was queued
 _MOST_VALUES = 500  # in a statement
@@ -30,6 +33,9 @@ class Lookups(Aggregates):
 
     In a storage of Optuna without SQL they read all trials.
     """
+
+    _distributions: dict[str, BaseDistribution]
+    _tree: Tree | None
 
     @wraps_storage_errors()
     def states(self) -> dict[int, TrialState]:
@@ -78,6 +84,38 @@ class Lookups(Aggregates):
         if self._tree is not None:
             return self._tree.is_whole(params)
         return params.keys() >= self._distributions.keys()
+
+    @wraps_storage_errors()
+    def has_reports(self) -> bool:
+        """Return whether any trial reported a value."""
+        if (storage := self._sql) is None:
+            return any(trial.reports for trial in self.trials())
+        query = (
+            select(_STEPS.c.trial_id)
+            .join(_TRIALS, _TRIALS.c.trial_id == _STEPS.c.trial_id)
+            .where(_TRIALS.c.study_id == self._study._study_id)
+        )
+        with storage.connection() as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
+    @wraps_storage_errors()
+    def feasible(self) -> tuple[int, int]:
+        """Return the number of trials with values of constraints, and how many violate none."""
+        if not self.experiment.constraints:
+            return 0, 0
+        if (storage := self._sql) is None:
+            known = [trial for trial in self.trials() if trial.constraints]
+            return len(known), sum(trial.is_feasible for trial in known)
+        query = (
+            select(_ATTRS.c.key, func.count())
+            .join(_TRIALS, _TRIALS.c.trial_id == _ATTRS.c.trial_id)
+            .where(self._whole_rows(), _ATTRS.c.key.in_((CONSTRAINTS, EXCESS)))
+            .group_by(_ATTRS.c.key)
+        )
+        with storage.connection() as connection:
+            rows = {str(key): int(n) for key, n in connection.execute(query).all()}
+        limited = rows.get(CONSTRAINTS, 0)
+        return limited, limited - rows.get(EXCESS, 0)
 
     @wraps_storage_errors()
     def fixed_points(self) -> list[dict[str, Any]]:

@@ -12,12 +12,13 @@ from sqlalchemy import ColumnElement, Connection, and_, select
 
 from spearmint.choosers.selection import Outline
 from spearmint.store.frozen_trials import EXCESS
-from spearmint.store.sql.fast_reads import MOST_NAMED, BulkReadStorage, batched
+from spearmint.store.sql.fast_reads import MOST_NAMED, BulkReadStorage, batched, named
 
 _TRIALS: Any = models.TrialModel.__table__
 _VALUES: Any = models.TrialValueModel.__table__
 _ATTRS: Any = models.TrialUserAttributeModel.__table__
 _UNKNOWN = -1
+_UNFINISHED = (TrialState.RUNNING.value, TrialState.WAITING.value)
 
 
 class StoredOutline:
@@ -29,6 +30,7 @@ class StoredOutline:
         self._states = np.empty(0, dtype=np.int8)
         self._values = np.empty(0)
         self._ended: dict[int, FrozenTrial] = {}  # of the last ``read``
+        self._running: dict[int, FrozenTrial] = {}  # that were read
         self._view: object | None = None  # of the last update
 
     def updated(self) -> Outline:
@@ -44,15 +46,27 @@ class StoredOutline:
         )
 
     def _update(self) -> None:
-        unfinished = (TrialState.RUNNING.value, TrialState.WAITING.value)
-        named = np.flatnonzero(np.isin(self._states, unfinished)).tolist()
-        number = _TRIALS.c.number
+        known = np.isin(self._states, _UNFINISHED)
         unknown = np.flatnonzero(self._states == _UNKNOWN)
         first = int(unknown[0]) if len(unknown) else len(self._states)
         with self._storage.connection() as connection:
-            for some in batched(named, MOST_NAMED):
-                self._read(connection, number.in_(some))
-            self._read(connection, number >= first)
+            now = self._unfinished(connection)
+            numbers = np.fromiter(now, dtype=np.int64)
+            before = numbers[numbers < first]
+            self._states[before] = [now[number].value for number in before.tolist()]
+            known[before] = False
+            for some in batched(np.flatnonzero(known).tolist(), MOST_NAMED):  # that ended
+                self._read(connection, named(_TRIALS.c.number, some))
+            self._read(connection, _TRIALS.c.number >= first)
+
+    def _unfinished(self, connection: Connection) -> dict[int, TrialState]:
+        """Return the states of the running and queued trials by number."""
+        query = select(_TRIALS.c.number, _TRIALS.c.state).where(
+            _TRIALS.c.study_id == self._study_id,
+            _TRIALS.c.number.is_not(None),
+            _TRIALS.c.state.in_((TrialState.RUNNING, TrialState.WAITING)),
+        )
+        return {int(number): state for number, state in connection.execute(query)}
 
     def _read(self, connection: Connection, wanted: ColumnElement[bool]) -> None:
         """Read the states and values of the trials that satisfy ``wanted``."""
@@ -86,11 +100,29 @@ class StoredOutline:
     def read(self, numbers: Sequence[int]) -> list[FrozenTrial]:
         """Return the trials with these numbers, by number."""
         known = {number: self._ended[number] for number in numbers if number in self._ended}
+        known |= self._unchanged([number for number in numbers if number in self._running])
         missing = [int(number) for number in numbers if number not in known]
         found = {t.number: t for t in self._storage.read_numbers(self._study_id, missing)}
-        self._ended = known | {n: trial for n, trial in found.items() if trial.state.is_finished()}
         both = known | found
+        self._ended = {n: trial for n, trial in both.items() if trial.state.is_finished()}
+        self._running |= {n: t for n, t in found.items() if t.state is TrialState.RUNNING}
         return [both[number] for number in sorted(both)]
+
+    def _unchanged(self, numbers: Sequence[int]) -> dict[int, FrozenTrial]:
+        """Return those of the last running trials that still run with no attribute or parameter.
+
+        A proposal of Optuna gets its parameters one by one, and a trial with rungs has them in an
+        attribute.
+        """
+        some = [t for n in numbers if not (t := self._running[n]).user_attrs]
+        if not some:
+            return {}
+        sizes = self._storage.read_sizes([trial._trial_id for trial in some])
+        same = {t.number: t for t in some if sizes.get(t._trial_id) == (len(t.params), 0)}
+        ends = self._states[list(self._running)] != TrialState.RUNNING.value
+        for number in [n for n, has_ended in zip(self._running, ends, strict=True) if has_ended]:
+            del self._running[number]
+        return same
 
 
 def _value(value: float | None, kind: models.TrialValueModel.TrialValueType | None) -> float:

@@ -45,6 +45,12 @@ class TrialStorage(_CachedStorage):
         """Return the number of trials in ``state``."""
         return self._backend.count(study_id, (state,) if isinstance(state, TrialState) else state)
 
+    def get_trial_number_from_id(self, trial_id: int) -> int:
+        """Return the number of a trial; of one that was read or created, from memory."""
+        with self._lock:
+            known = self._trial_id_to_study_id_and_number.get(trial_id)
+        return super().get_trial_number_from_id(trial_id) if known is None else known[1]
+
     def outline(self, study_id: int) -> Outline:
         """Return the states and values of all trials."""
         return self._outline(study_id).updated()

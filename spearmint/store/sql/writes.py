@@ -14,7 +14,7 @@ from optuna.distributions import distribution_to_json
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, Integer, bindparam, delete, func, insert, literal, select, update
 
 _STUDIES: Any = models.StudyModel.__table__
 _TRIALS: Any = models.TrialModel.__table__
@@ -22,6 +22,25 @@ _PARAMS: Any = models.TrialParamModel.__table__
 _VALUES: Any = models.TrialValueModel.__table__
 _ATTRS: Any = models.TrialUserAttributeModel.__table__
 _SYSTEM: Any = models.TrialSystemAttributeModel.__table__
+
+_STUDY = bindparam("study", type_=Integer)
+_LOCKED_STUDY = select(_STUDIES.c.study_id).where(_STUDIES.c.study_id == _STUDY).with_for_update()
+_NEXT = func.coalesce(func.max(_TRIALS.c.number), -1) + 1
+_NEXT_NUMBER = select(_NEXT).where(_TRIALS.c.study_id == _STUDY)
+_NEW_TRIAL = (
+    insert(_TRIALS)
+    .from_select(
+        ("study_id", "number", "state", "datetime_start"),
+        select(
+            _STUDY,
+            _NEXT,
+            literal(TrialState.RUNNING, _TRIALS.c.state.type),
+            bindparam("start", type_=_TRIALS.c.datetime_start.type),
+        ).where(_TRIALS.c.study_id == _STUDY),
+    )
+    .returning(_TRIALS.c.trial_id, _TRIALS.c.number)
+)
+_NEW_PARAMS = insert(_PARAMS)
 
 GAP = "constraints:"
 """Start of the system attributes in which Optuna stores constraints."""
@@ -35,20 +54,10 @@ def is_plain(trial: FrozenTrial) -> bool:
 
 def insert_running(connection: Connection, study_id: int, trial: FrozenTrial) -> FrozenTrial:
     """Store a trial for which ``is_plain`` is true; return it with its number and id."""
-    # Optuna locks the same row, so that two processes never use one number.
-    study = select(_STUDIES.c.study_id).where(_STUDIES.c.study_id == study_id)
-    connection.execute(study.with_for_update())
     start = trial.datetime_start or datetime.now()
-    new = insert(_TRIALS).values(study_id=study_id, state=trial.state, datetime_start=_utc(start))
-    key: Any = connection.execute(new).inserted_primary_key
-    trial_id = int(key[0])
-    last = select(func.max(_TRIALS.c.number)).where(_TRIALS.c.study_id == study_id)
-    known = connection.execute(last).scalar()
-    number = 0 if known is None else int(known) + 1
-    ours = _TRIALS.c.trial_id == trial_id
-    connection.execute(update(_TRIALS).where(ours).values(number=number))
+    trial_id, number = _insert_trial(connection, study_id, _utc(start))
     if trial.params:
-        connection.execute(insert(_PARAMS), [*_param_rows(trial_id, trial)])
+        connection.execute(_NEW_PARAMS, [*_param_rows(trial_id, trial)])
     return FrozenTrial(
         number=number,
         state=trial.state,
@@ -62,6 +71,24 @@ def insert_running(connection: Connection, study_id: int, trial: FrozenTrial) ->
         intermediate_values={},
         trial_id=trial_id,
     )
+
+
+def _insert_trial(connection: Connection, study_id: int, start: datetime) -> tuple[int, int]:
+    """Store a running trial without parameters; return its id and number."""
+    dialect = connection.dialect
+    if dialect.name != "sqlite":  # which has one writer at a time
+        # Optuna locks the same row, so that two processes never use one number.
+        connection.execute(_LOCKED_STUDY, {"study": study_id})
+    if dialect.insert_returning:
+        row = connection.execute(_NEW_TRIAL, {"study": study_id, "start": start}).one()
+        return int(row.trial_id), int(row.number)
+    new = insert(_TRIALS).values(study_id=study_id, state=TrialState.RUNNING, datetime_start=start)
+    key: Any = connection.execute(new).inserted_primary_key
+    trial_id = int(key[0])
+    number = int(connection.execute(_NEXT_NUMBER, {"study": study_id}).scalar_one())
+    ours = _TRIALS.c.trial_id == trial_id
+    connection.execute(update(_TRIALS).where(ours).values(number=number))
+    return trial_id, number
 
 
 def _param_rows(trial_id: int, trial: FrozenTrial) -> list[dict[str, Any]]:

@@ -82,6 +82,7 @@ def test_a_view_reads_once_and_knows_its_own_trials(url: str, monkeypatch) -> No
     calls = []
     real = fast_reads._read
     monkeypatch.setattr(fast_reads, "_read", lambda *a: calls.append(1) or real(*a))
+    monkeypatch.setattr(BulkReadStorage, "get_trial", RDBStorage.get_trial)  # not all of the study
     storage = optuna.storages.get_storage(BulkReadStorage(url))
     study = optuna.load_study(study_name="a", storage=storage)
     with fast_reads.one_view(storage):

@@ -1,21 +1,30 @@
-"""Learn from a search in PostgreSQL. Needs its programs, and psycopg."""
+"""Searches in PostgreSQL. Needs its programs, and psycopg."""
 
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine, text
 
 import spearmint
+from spearmint.config.reader import load_experiment
 from spearmint.errors import InputError
+from spearmint.model import TrialState
+from spearmint.store.opening import open_study, study_names
+from spearmint.store.study import Study
 from tests import commands
+from tests.waiting import until
 
 pytestmark = pytest.mark.postgresql
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))  # a client has none
@@ -80,3 +89,45 @@ def test_a_search_in_postgresql_learns_from_another(server: str, tmp_path: Path)
     assert f"Learns from 1 search: {server} (weight " in commands.spearmint("status", new).stdout
     with pytest.raises(InputError, match="several studies"):
         spearmint.Search(new, storage=server, learn_from=server)
+
+
+def test_a_cleanup_that_was_killed_is_run_again(server: str, tmp_path: Path) -> None:
+    path = config(tmp_path / "dropped")
+    with spearmint.Search(path, method="RandomChooser", storage=server) as search:
+        tried(search, 5, 0.3)
+    engine = create_engine(server)
+    waiting = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+        "AND query LIKE 'DELETE FROM study_directions%'"
+    )
+    argv = [sys.executable, "-m", "spearmint", "cleanup", "--yes", str(path)]
+    with engine.connect() as blocking, engine.connect() as watching:
+        blocking.execute(text("LOCK TABLE study_directions IN SHARE MODE"))
+        with subprocess.Popen(argv) as cleanup:
+
+            def is_deleting() -> bool:  # its trials are deleted, and nothing is committed
+                assert cleanup.poll() is None
+                watching.rollback()
+                return bool(watching.execute(waiting).scalar())
+
+            until(is_deleting)
+            cleanup.kill()
+        blocking.rollback()
+    engine.dispose()
+    left = commands.spearmint("status", "--json", path)
+    assert json.loads(left.stdout)["trials"]["complete"] == 5
+    assert commands.spearmint("cleanup", path).returncode == 0
+    assert "dropped" not in study_names(server)
+
+
+def test_two_processes_use_each_number_once(server: str, tmp_path: Path) -> None:
+    experiment = load_experiment(config(tmp_path / "shared"))
+    studies = [open_study(experiment, server) for _ in range(2)]
+
+    def add(study: Study) -> list[int]:
+        return [study.add_running({"x": 0.5, "y": 0.25}).id for _ in range(20)]
+
+    with ThreadPoolExecutor(2) as pool:
+        numbers = [number for found in pool.map(add, studies) for number in found]
+    assert sorted(numbers) == list(range(1, 41))
+    assert studies[0].counts()[TrialState.RUNNING] == 40

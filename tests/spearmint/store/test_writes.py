@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -98,3 +101,43 @@ def test_numbers_stay_unique_between_our_trials_and_those_of_optuna(
         numbers += [study.add_running(point()).id, other.add_running(point()).id]
         numbers.append(plain.ask().number + 1)
     assert numbers == list(range(1, 10))
+
+
+def test_two_processes_that_store_at_once_use_each_number_once(
+    study: Study, url: str, tmp_path: Path
+) -> None:
+    others = [opened(tmp_path, url) for _ in range(2)]
+
+    def add(other: Study) -> list[int]:
+        return [other.add_running(point()).id for _ in range(20)]
+
+    with ThreadPoolExecutor(2) as pool:
+        numbers = [number for found in pool.map(add, others) for number in found]
+    assert sorted(numbers) == list(range(1, 41))
+    assert len(study.running()) == 40
+
+
+def test_a_killed_process_leaves_whole_trials(study: Study, url: str, tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\n"
+        "from spearmint.model import Result\n"
+        "from tests.spearmint.store.studies import opened, point\n"
+        "study = opened(Path(sys.argv[1]), sys.argv[2])\n"
+        "while True:\n"
+        "    study.complete(study.add_running(point()), Result(value=1.0, seconds=1.0))\n"
+        "    print('stored', flush=True)\n"
+    )
+    place = tmp_path / "other"
+    place.mkdir()
+    argv = [sys.executable, "-c", code, str(place), url]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(5):
+            assert process.stdout.readline() == "stored\n"
+        process.kill()
+        told = 5 + len(process.stdout.readlines())
+    trials = stored(url)
+    assert all(trial.params == point() for trial in trials)
+    complete = [trial for trial in trials if trial.state is OptunaState.COMPLETE]
+    assert told <= len(complete) <= told + 1
+    assert len(trials) <= len(complete) + 1
+    assert all(t.values == [1.0] and t.user_attrs == {"seconds": 1.0} for t in complete)
