@@ -222,13 +222,18 @@ def setting(default: Any, kind: ValueType, *flags: str, **metadata: Any) -> Any:
     return dataclasses.field(default=default, metadata={_METADATA: declared})
 
 
+_SETTINGS: dict[type, tuple[Setting, ...]] = {}
+
+
 def settings_of(cls: type) -> tuple[Setting, ...]:
     """Return the settings that the dataclass ``cls`` declares, in order."""
-    return tuple(
-        dataclasses.replace(field.metadata[_METADATA], name=field.name, default=field.default)
-        for field in dataclasses.fields(cls)
-        if _METADATA in field.metadata
-    )
+    if cls not in _SETTINGS:  # each submission asks for them
+        _SETTINGS[cls] = tuple(
+            dataclasses.replace(field.metadata[_METADATA], name=field.name, default=field.default)
+            for field in dataclasses.fields(cls)
+            if _METADATA in field.metadata
+        )
+    return _SETTINGS[cls]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

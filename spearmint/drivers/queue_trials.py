@@ -63,6 +63,8 @@ class QueueTrials:
         self._listing, self._done, self._pending = listing, done, pending
         self._listed_after_s = listed_after_s
         self._trials: dict[str, QueuedTrial] = {}
+        self._open: dict[str, QueuedTrial] = {}  # those whose end was not reported
+        self._by_token: dict[str, list[str]] = {}  # ids of their jobs
         self._submitted: dict[str, float] = {}
         self.surplus: set[str] = set()
 
@@ -75,7 +77,9 @@ class QueueTrials:
         """Add a trial and its known jobs; return the job id for users of the driver."""
         token = token_of(folder)
         job_id = own or f"{holder}/{token}"
-        self._trials[job_id] = QueuedTrial(token, folder, own, holder or own, submitted)
+        trial = QueuedTrial(token, folder, own, holder or own, submitted)
+        self._trials[job_id] = self._open[job_id] = trial
+        self._by_token.setdefault(token, []).append(job_id)
         if own:
             self._submitted[own] = submitted
         return job_id
@@ -173,7 +177,7 @@ class QueueTrials:
 
     def job_of(self, token: str) -> str | None:
         """Return the id of a job of this trial that has not ended."""
-        ids = (id for id, trial in self._trials.items() if trial.token == token)
+        ids = self._by_token.get(token, ())
         return next((id for id in ids if self.state(id) is not JobState.GONE), None)
 
     def end(self, job_id: str) -> None:
@@ -181,7 +185,8 @@ class QueueTrials:
         trial = self._trials[job_id]
         if not trial.is_over:
             trial.is_over = True
+            self._open.pop(job_id, None)
             self._pending.forget(trial.token)
 
     def _active(self) -> Iterator[QueuedTrial]:
-        return (trial for trial in self._trials.values() if not trial.is_over)
+        return iter(self._open.values())

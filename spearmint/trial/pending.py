@@ -7,6 +7,7 @@ jobs. This module imports only the standard library, because jobs use it too.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,13 @@ class PendingTrials:
 
     def forget(self, token: str) -> None:
         """Remove the trial, claimed or not."""
-        for path in (*self._waiting.glob(f"*-{token}"), *self._taken.glob(f"{token}.*")):
+        claims = (self._taken / n for n in _names(self._taken) if n.startswith(f"{token}."))
+        for path in (*self._offered(token), *claims):
             path.unlink(missing_ok=True)
+
+    def _offered(self, token: str) -> list[Path]:
+        """Return the file of the trial if it is pending."""
+        return [self._waiting / n for n in _names(self._waiting) if n.endswith(f"-{token}")]
 
     def keep(self, tokens: Collection[str]) -> None:
         """Remove all trials except ``tokens``, claimed or not."""
@@ -52,7 +58,7 @@ class PendingTrials:
 
     def withdraw(self, token: str) -> bool:
         """Prevent jobs from claiming the trial; return False if a job has already claimed it."""
-        for path in self._waiting.glob(f"*-{token}"):
+        for path in self._offered(token):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
                 return True
@@ -67,7 +73,7 @@ class PendingTrials:
 
         A trial that was never offered belongs to the job that was submitted for it.
         """
-        for path in self._waiting.glob(f"*-{token}"):
+        for path in self._offered(token):
             if self._take(path, token, job):
                 return True
         return self.claims().get(token, job) == job
@@ -103,6 +109,12 @@ def _parse(name: str) -> tuple[str, str] | None:
     """Return the token and the job from the file name of a claimed trial."""
     token, dot, job = name.partition(".")
     return (token, unquote(job)) if token and dot else None
+
+
+def _names(directory: Path) -> list[str]:
+    with contextlib.suppress(FileNotFoundError):
+        return os.listdir(directory)  # noqa: PTH208 - Path.glob takes ten times as long
+    return []
 
 
 def _listed(directory: Path) -> list[Path]:
