@@ -4,7 +4,8 @@
     python benchmarks/scale.py --storage postgresql+psycopg://HOST/DATABASE ...
 
 Trials are stored by the calls of the controller, for jobs that exist only as rows: the drivers are
-measured elsewhere. Each figure comes from a new process. Figures of a trial are processor seconds;
+measured elsewhere. Only Ctrl-C is measured with the command, and stand-ins for the commands of a
+queue. Each figure comes from a new process. Figures of a trial are processor seconds;
 others are wall seconds.
 """
 
@@ -28,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import optuna
+from scale_stop import stop_seconds
 from sqlalchemy import insert
 
 from spearmint.choosers import make_chooser
@@ -36,7 +38,7 @@ from spearmint.controller.limits import StudyLimits
 from spearmint.controller.proposals import Proposals
 from spearmint.controller.tally import Tally
 from spearmint.model import Result, TrialState
-from spearmint.store.opening import open_study, read_studies
+from spearmint.store.opening import delete_study, open_study, read_studies
 from spearmint.store.study import Study
 
 CONFIG = """language: PYTHON
@@ -53,6 +55,9 @@ GOALS = {
     "memory_mib": ("Memory after the first proposals (MiB)", 300.0),
     "batch_ms_a_proposal": ("Proposal in batches of 50 at n = 1,000 (ms)", 60.0),
     "freed_s": ("Proposals for 100 places freed at once (s)", 3.0),
+    "stop_s": ("From Ctrl-C to the end, while all trials run (s)", 1.0),
+    "stop_starting_s": ("From Ctrl-C to the end, while trials start (s)", 1.0),
+    "delete_s": ("Delete the trials (s)", None),
 }
 
 
@@ -68,8 +73,8 @@ def main() -> None:
             parts = (batches,) if n == 1000 and n != chosen.finished else (look, start, collect)
             for part in parts:
                 figures |= in_process(part, folder, url, n, chosen.running)
-            if n != chosen.finished:  # Optuna deletes 60 trials of PostgreSQL a second
-                in_process(delete, folder, url, n, chosen.running)
+            figures |= in_process(delete, folder, url, n, chosen.running)
+        figures |= in_process(stop, folder, chosen.storage, chosen.finished, chosen.running)
     about = {
         "storage": (chosen.storage or "sqlite").partition(":")[0],
         "finished": chosen.finished,
@@ -250,10 +255,23 @@ def batches(folder: str, url: str, finished: int, running: int) -> dict[str, flo
 
 
 def delete(folder: str, url: str, finished: int, running: int) -> dict[str, float]:
-    """Delete the study of a server."""
-    if not url.startswith("sqlite"):
-        optuna.delete_study(study_name="scale", storage=url)
-    return {}
+    """Time the deletion of the study."""
+    begin = time.perf_counter()
+    delete_study("scale", url)
+    return {"delete_s": time.perf_counter() - begin}
+
+
+def stop(folder: str, url: str | None, finished: int, running: int) -> dict[str, float]:
+    """Time Ctrl-C of the command, whose trials run in a queue."""
+    place = Path(folder) / "stop"
+    place.mkdir()
+    (place / "config.pb").write_text(CONFIG)
+    url = url or f"sqlite:///{place}/spearmint.db"
+    fill(str(place), url, finished, 0)
+    try:
+        return stop_seconds(place, url, running)
+    finally:
+        delete_study("scale", url)
 
 
 def rst(rows: list[tuple[str, float, float | None]], about: dict[str, Any]) -> str:
@@ -281,7 +299,7 @@ def options() -> argparse.Namespace:
     add = parser.add_argument
     add("--finished", type=int, default=100_000, help="Finished trials. Default: 100000.")
     add("--running", type=int, default=1000, help="Running trials. Default: 1000.")
-    add("--storage", metavar="URL", help="An empty database, which keeps trials. Default: SQLite.")
+    add("--storage", metavar="URL", help="An empty database. Default: SQLite.")
     add("--json", type=Path, metavar="FILE", help="Write the figures as JSON.")
     add("--rst", type=Path, metavar="FILE", help="Write the table as reStructuredText.")
     return parser.parse_args()

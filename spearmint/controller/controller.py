@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from spearmint.budget import Budget
@@ -12,7 +13,7 @@ from spearmint.controller.desk import RequestDesk
 from spearmint.controller.events import SearchObserver, StudyCounts
 from spearmint.controller.finals import Finals
 from spearmint.controller.limits import SearchLimits
-from spearmint.controller.signals import StopRequest
+from spearmint.controller.signals import ProposalStopped, StopRequest
 from spearmint.controller.study_run import StudyRun
 from spearmint.controller.warm_start import warm_points
 from spearmint.drivers import Driver, Job
@@ -61,6 +62,8 @@ class Controller:
             self.driver, self.limits.concurrent, follows=self.limits.follows_capacity
         )
         inbox = Inbox(self.studies[0].layout)
+        for study in self.studies:
+            study.obey(self.stop)
         self._desk = RequestDesk(self.studies, self.observer, inbox)
         self.finals = Finals(self.studies, starts=self.limits.then_final)
 
@@ -218,6 +221,8 @@ class Controller:
             self._tell_neighbours(chosen)
             try:
                 chosen.start_trial(most - self._n_running())
+            except ProposalStopped:
+                return
             except QueueFull as error:
                 self._note_once(f"{error}\nRetrying until the queue accepts more jobs.")
                 self._refused_at = time.monotonic()
@@ -318,7 +323,9 @@ class Controller:
         is_large = concurrent >= _MANY_PLACES and most > 0
         if not is_large or self.stop.requested or self._refused_at is not None:
             return False
-        return any(study.prepare(most) for study in self.studies if study.has_begun)
+        with suppress(ProposalStopped):
+            return any(study.prepare(most) for study in self.studies if study.has_begun)
+        return False
 
     def _prune(self) -> bool:
         """Stop poor trials of all studies; return whether any was stopped."""

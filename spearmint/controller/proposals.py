@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spearmint.controller.signals import ProposalStopped, StopRequest
 from spearmint.model import Trial
 from spearmint.store.study import Study
 
@@ -24,6 +25,7 @@ class Proposals:
     """
 
     study: Study
+    stop: StopRequest = field(default_factory=StopRequest)
     _ready: deque[Mapping[str, Any]] = field(default_factory=deque)
     _source: Iterator[Mapping[str, Any]] | None = None
     _left: int = 0  # points that the model of ``_source`` is still used for
@@ -39,7 +41,11 @@ class Proposals:
         return self.study.add_running(self._ready.popleft())
 
     def prepare(self, most: int) -> bool:
-        """Compute one more point, unless ``most`` are ready; return whether any was computed."""
+        """Compute one more point, unless ``most`` are ready; return whether any was computed.
+
+        Raises:
+            ProposalStopped: A signal requested a stop.
+        """
         if len(self._ready) >= most:
             return False
         if not self._left:
@@ -49,5 +55,10 @@ class Proposals:
             self._left = 0
             return False
         self._left -= 1
-        self._ready.append(next(self._source))
+        try:
+            with self.stop.ends_proposal():
+                self._ready.append(next(self._source))
+        except ProposalStopped:
+            self._source, self._left = None, 0
+            raise
         return True

@@ -11,6 +11,10 @@ from types import FrameType
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+class ProposalStopped(BaseException):
+    """A signal stopped the computation of a proposal, which can take seconds."""
+
+
 @dataclass(slots=True)
 class StopRequest:
     """Whether the user wants to stop: set by signals, read by the controller.
@@ -19,11 +23,22 @@ class StopRequest:
         requested: Start no more trials.
         now: Terminate the running trials as well.
         number: The signal; 0 without one.
+        is_proposing: Whether the next signal raises ProposalStopped.
     """
 
     requested: bool = False
     now: bool = False
     number: int = 0
+    is_proposing: bool = False
+
+    @contextmanager
+    def ends_proposal(self) -> Iterator[None]:
+        """Raise ProposalStopped at the first signal in this context, which must store nothing."""
+        self.is_proposing = not self.requested
+        try:
+            yield
+        finally:
+            self.is_proposing = False
 
 
 @contextmanager
@@ -34,6 +49,9 @@ def stop_on_signals() -> Iterator[StopRequest]:
     def handle(number: int, frame: FrameType | None) -> None:
         stop.now = stop.requested
         stop.requested, stop.number = True, number
+        if stop.is_proposing:
+            stop.is_proposing = False
+            raise ProposalStopped
 
     before = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:

@@ -17,6 +17,7 @@ from spearmint.controller.outcomes import Outcomes
 from spearmint.controller.paused_trials import PausedTrials
 from spearmint.controller.proposals import Proposals
 from spearmint.controller.running_trial import RunningTrial
+from spearmint.controller.signals import StopRequest
 from spearmint.controller.submission import job_request, prepare_folder
 from spearmint.controller.tally import Tally
 from spearmint.drivers import Driver, Job, JobState
@@ -74,6 +75,10 @@ class StudyRun:
         )
         self._ending = EndingJobs(self.driver)
         self._proposals = Proposals(self.study)
+
+    def obey(self, stop: StopRequest) -> None:
+        """Let signals of ``stop`` end the computation of a proposal."""
+        self._proposals.stop = stop
 
     def counts(self) -> StudyCounts:
         """Return the current counts."""
@@ -168,6 +173,7 @@ class StudyRun:
 
         Raises:
             DriverUnreachable, QueueFull: The next call starts the trial.
+            ProposalStopped: A signal requested a stop; nothing was stored.
         """
         trial = self._next_trial(n_free)
         if trial is None:
@@ -208,7 +214,11 @@ class StudyRun:
             self.observer.note(f"{region}: {text}" if region else text)
 
     def prepare(self, most: int) -> bool:
-        """Propose a trial ahead of need, unless ``most`` are ready; return whether one was."""
+        """Propose a trial ahead of need, unless ``most`` are ready; return whether one was.
+
+        Raises:
+            ProposalStopped: A signal requested a stop.
+        """
         return self.tally.wants_trial(self.n_running) and self._proposals.prepare(most)
 
     def _add_running(self, trial: Trial, folder: TrialFolder, job: Job) -> None:

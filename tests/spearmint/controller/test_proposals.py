@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +14,11 @@ from spearmint.acquisition import next_point as search
 from spearmint.choosers import make_chooser
 from spearmint.config.reader import load_experiment
 from spearmint.controller.proposals import Proposals
+from spearmint.controller.signals import ProposalStopped, stop_on_signals
 from spearmint.model import Result
 from spearmint.store.opening import open_study
 from spearmint.store.study import Study
+from tests.spearmint.fakes import FakeDriver
 
 CONFIG = 'language: PYTHON name: "mine" variable { name: "X" type: FLOAT size: 2 min: 0 max: 1 }'
 
@@ -71,3 +77,40 @@ def test_a_sampler_of_optuna_proposes_nothing_ahead(study: Study) -> None:
     proposals = Proposals(study)
     assert not proposals.prepare(3)
     assert [proposals.ask(9).id for _ in range(3)] == [9, 10, 11]
+
+
+def test_ctrl_c_ends_a_proposal_that_takes_long(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless() -> Iterator[dict[str, float]]:
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            time.sleep(0.01)
+        yield {}
+
+    monkeypatch.setattr(study, "propose", lambda ahead: endless())
+    with stop_on_signals() as stop:
+        proposals = Proposals(study, stop)
+        with pytest.raises(ProposalStopped):
+            proposals.ask(8)
+        assert stop.requested
+        assert not stop.now
+        assert not study.running()
+        os.kill(os.getpid(), signal.SIGINT)  # raises nothing
+        assert stop.now
+
+
+def test_ctrl_c_during_a_proposal_ends_the_search(make_loop, monkeypatch) -> None:
+    loop = make_loop(FakeDriver(), finished=100, concurrent=8)
+
+    def endless() -> Iterator[dict[str, float]]:
+        yield {"x": 0.5}
+        signal.raise_signal(signal.SIGINT)
+        yield {"x": 0.25}
+
+    monkeypatch.setattr(loop.study, "propose", lambda ahead: endless())
+    with stop_on_signals() as stop:
+        loop.controller.stop = stop
+        for run in loop.controller.studies:
+            run.obey(stop)
+        assert loop.run().complete == 1
