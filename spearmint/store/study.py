@@ -184,9 +184,10 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
     @wraps_storage_errors()
     def prune(self, trial: Trial, seconds: float | None = None) -> Trial:
         """Store that a trial was stopped early."""
-        if seconds is not None:
-            self._storage.set_trial_user_attr(self._storage_id(trial), SECONDS, seconds)
-        self._study.tell(trial.id - 1, state=OptunaState.PRUNED)
+        with one_transaction(self._storage, all_or_nothing=True):
+            if seconds is not None:
+                self._storage.set_trial_user_attr(self._storage_id(trial), SECONDS, seconds)
+            self._study.tell(trial.id - 1, state=OptunaState.PRUNED)
         return replace(trial, state=TrialState.PRUNED, seconds=seconds)
 
     @wraps_storage_errors()
@@ -196,9 +197,10 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
         attrs = {REASON: result.reason, TAIL: tail, SECONDS: result.seconds}
         if result.out_of_memory:
             attrs[INFEASIBLE] = True
-        for key, value in attrs.items():
-            self._storage.set_trial_user_attr(storage_id, key, value)
-        self._study.tell(trial.id - 1, state=OptunaState.FAIL)
+        with one_transaction(self._storage, all_or_nothing=True):
+            for key, value in attrs.items():
+                self._storage.set_trial_user_attr(storage_id, key, value)
+            self._study.tell(trial.id - 1, state=OptunaState.FAIL)
         return replace(
             trial,
             state=TrialState.BROKEN,

@@ -42,9 +42,14 @@ class BulkReadStorage(RDBStorage):
     def one_transaction(self, *, all_or_nothing: bool = False) -> Iterator[None]:
         """Store everything that this context writes in one transaction at its end.
 
+        Inside such a context, another one is part of it.
+
         Args:
             all_or_nothing: Whether to store nothing if the context raises.
         """
+        if self._round is not None:
+            yield
+            return
         sessions = self.scoped_session
         with self.engine.connect() as connection:
             transaction = connection.begin()  # whose sessions commit nothing

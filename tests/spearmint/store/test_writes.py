@@ -141,3 +141,36 @@ def test_a_killed_process_leaves_whole_trials(study: Study, url: str, tmp_path: 
     assert told <= len(complete) <= told + 1
     assert len(trials) <= len(complete) + 1
     assert all(t.values == [1.0] and t.user_attrs == {"seconds": 1.0} for t in complete)
+
+
+@pytest.mark.parametrize("end", ["broken", "pruned"])
+def test_an_end_that_fails_stores_no_part_of_it(
+    study: Study, url: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = study.add_running(point())
+
+    def fail(*words: object, **more: object) -> None:
+        raise optuna.exceptions.StorageInternalError("database or disk is full")
+
+    monkeypatch.setattr(RDBStorage, "set_trial_state_values", fail)
+    ends = {
+        "broken": lambda: study.break_(trial, Result(value=None, reason="why"), "tail"),
+        "pruned": lambda: study.prune(trial, 3.0),
+    }
+    with pytest.raises(StorageError, match="Free disk space"):
+        ends[end]()
+    (left,) = stored(url)
+    assert (left.state, left.user_attrs) == (OptunaState.RUNNING, {})
+
+
+def test_a_transaction_inside_another_is_part_of_it(study: Study, url: str, tmp_path: Path) -> None:
+    reader = opened(tmp_path, url)
+    with study.one_transaction():
+        first = study.add_running(point())
+        with pytest.raises(ValueError, match="no value"), study.one_transaction():  # noqa: PT012
+            study.break_(first, Result(value=None, reason="why"), "tail")
+            raise ValueError("no value")
+        second = study.add_running(point(0.25))
+        assert not reader.running()
+    assert reader.running() == [second]
+    assert reader.find(first.id).reason == "why"
