@@ -27,6 +27,7 @@ _COLLECT_S = 1.0  # minimum interval of polls while free places are filled
 _MANY_PLACES = 50  # with fewer, a proposal ahead of need would miss too many results
 _PLACES_PER_PROPOSAL = 10  # concurrent trials for each proposal ahead of need
 _SLICE_S = 0.2  # interval of checks for Ctrl-C and for new reports
+_MOST_LISTED = 20  # trials in a message
 _SHORT_S = 0.01  # the same between two proposals ahead of need
 
 
@@ -91,6 +92,8 @@ class Controller:
                 break
             is_idle = not self._jobs()
             if is_idle and not self._is_unreachable and self._refused_at is None:
+                break
+            if self._must_stop():  # since the loop began
                 break
             self._note_stop()
             if not self._is_filling or self._is_unreachable:
@@ -345,7 +348,7 @@ class Controller:
         running = [text for study in self.studies for text in study.labels]
         if running:
             self.observer.note(
-                f"Stopped. {len(running)} trials continue in the queue: {', '.join(running)}. "
+                f"Stopped. {len(running)} trials continue in the queue: {_listed(running)}. "
                 "Rerun the command to follow them, or add --cancel to terminate them."
             )
 
@@ -353,8 +356,14 @@ class Controller:
         """Report once that the search is stopping, and which trials still run."""
         if self.stop.requested and not self._noted_stop:
             self._noted_stop = True
-            running = ", ".join(text for study in self.studies for text in study.labels)
+            running = [text for study in self.studies for text in study.labels]
             self.observer.note(
-                f"Stopping: no new trials. Still running: {running}. "
+                f"Stopping: no new trials. Still running: {_listed(running)}. "
                 "Press Ctrl-C again to terminate them. Rerun the command to continue later."
             )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names of a list, and how many more there are."""
+    more = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -15,6 +15,7 @@ from spearmint.choosers import make_chooser
 from spearmint.config.reader import load_experiment
 from spearmint.controller.proposals import Proposals
 from spearmint.controller.signals import ProposalStopped, stop_on_signals
+from spearmint.drivers import Job, JobRequest
 from spearmint.model import Result
 from spearmint.store.opening import open_study
 from spearmint.store.study import Study
@@ -114,3 +115,21 @@ def test_ctrl_c_during_a_proposal_ends_the_search(make_loop, monkeypatch) -> Non
         for run in loop.controller.studies:
             run.obey(stop)
         assert loop.run().complete == 1
+
+
+def test_ctrl_c_while_trials_start_does_not_wait_for_a_poll(make_loop) -> None:
+    class Queue(FakeDriver):
+        detaches = True
+
+        def submit(self, request: JobRequest) -> Job:
+            loop.stop.requested = len(self.folders) == 29
+            return super().submit(request)
+
+        def wait(self, jobs: object, timeout_s: float) -> None:
+            pytest.fail("it waits")
+
+    loop = make_loop(Queue(), finished=100, concurrent=50)
+    assert loop.run().queued == 30
+    (line,) = (line for line in loop.observer.lines if "continue in the queue" in line)
+    assert "30 trials" in line
+    assert ", 20 and 10 more." in line
