@@ -27,12 +27,17 @@ from scipy.special import ndtri
 from spearmint.acquisition.factors import Sum
 from spearmint.acquisition.log_ei import LogEI
 from spearmint.acquisition.maximize import Acquisition, maximize
+from spearmint.gp.growing import Growing
 from spearmint.gp.numerics import Array
 from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
 from spearmint.gp.space import Space
+from spearmint.gp.triangles import LARGE
 
-# Candidates that are ranked exactly, those of them that are refined, and evaluations for that.
+# Candidates from which starts are taken, those of them that are refined, and evaluations for that.
 _LEADERS, _STARTS, _EVALUATIONS = 24, 4, 16
+# Starts that are refined to the end in a large model. On 18 data sets, four of them gained .003 in
+# log EI on average, for half as many evaluations again.
+_FINALISTS_OF_LARGE = 2
 # Columns for which memory is allocated at once: a copy for each point takes longer than its column.
 _ROOM = 32
 
@@ -42,26 +47,27 @@ class Pool:
 
     def __init__(self, posterior: Posterior, points: Array, factor: Acquisition | None) -> None:
         """Predict at ``points`` (m, D); ``factor`` is the logarithm of a factor of EI."""
-        self.posterior = posterior
-        self._points = points
+        self._growing = Growing(posterior)
+        self._points, self._warped = points, posterior.warped(points)
         self._factor = factor
         self._log_factor = factor(points) if factor is not None else np.zeros(len(points))
-        half, self._left = posterior.whitened(points)
+        self._mean, half, self._left = posterior.whitened(points)
         self._known = half.shape[2]  # the columns of _columns that are in use
         self._columns = _with_room(half)
-        self._mean = posterior.predict(points)[0]
+
+    @property
+    def posterior(self) -> Posterior:
+        """The posterior given the points before."""
+        return self._growing.posterior
 
     def add(self, point: Array, n_fantasies: int, rng: np.random.Generator) -> None:
         """Condition on the outcome of ``point`` (D,), drawn from the posterior."""
         gp = self.posterior
-        width = max(n_fantasies, gp.alpha.shape[2])
-        normals = _strata(len(gp.mean), width, rng)
-        larger = gp.extended(point, normals)
-        half, left = gp.whitened(point[None])
-        rest = np.sqrt(np.maximum(left + gp.noise[:, None], VARIANCE_FLOOR))
-        covariance = larger.correlation_with_last(self._points)
+        normals = _strata(len(gp.mean), max(n_fantasies, gp.alpha.shape[2]), rng)
+        half, rest = self._growing.add(point, normals)
         known = self._columns[:, :, : self._known]
-        column = (covariance - (known @ half[:, 0, :, None])[:, :, 0]) / rest
+        covariance = gp.correlation_of(self._warped, gp.warped(point[None]))[:, :, 0]
+        column = (covariance - (known @ half[:, :, None])[:, :, 0]) / rest[:, None]
         drawn = np.sqrt(gp.scale)[:, None] * normals
         self._mean = self._mean + column[:, :, None] * drawn[:, None, :]
         self._left = np.maximum(self._left - column**2, VARIANCE_FLOOR)
@@ -69,7 +75,6 @@ class Pool:
             self._columns = _with_room(self._columns)
         self._columns[:, :, self._known] = column
         self._known += 1
-        self.posterior = larger
 
     def ranked(
         self, space: Space, rng: np.random.Generator, *, margin: float, refine: bool
@@ -90,6 +95,8 @@ class Pool:
             rng,
             n_starts=_STARTS,
             max_evaluations=_EVALUATIONS,
+            n_finalists=_STARTS if self._growing.size < LARGE else _FINALISTS_OF_LARGE,
+            is_ranked=True,
         )
         return np.concatenate((refined, pool[_LEADERS:]))
 

@@ -23,7 +23,6 @@ from scipy.special import erfcx, ndtr
 
 from spearmint.gp.numerics import Array
 from spearmint.gp.posterior import VARIANCE_FLOOR, Posterior
-from spearmint.gp.triangles import times_lower, times_lower_transposed
 
 _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
@@ -47,6 +46,19 @@ def log_h(u: Array) -> tuple[Array, Array, Array]:
     return value, np.where(above, cdf / h, q / gap), np.where(above, phi / h, 1.0 / gap)
 
 
+def _value(u: Array) -> Array:
+    """Return the first of :func:`log_h`, each branch only where it holds."""
+    above = u > -1.0
+    near, below = u[above], u[~above]
+    out = np.empty_like(u)
+    out[above] = np.log(np.exp(-0.5 * near * near - _LOG_SQRT_2PI) + near * ndtr(near))
+    middle = np.maximum(below, -200.0)
+    q = np.sqrt(0.5 * np.pi) * erfcx(middle / -np.sqrt(2.0))
+    gap = np.where(below > -200.0, 1.0 + middle * q, 1.0 / below**2)
+    out[~above] = -0.5 * below * below - _LOG_SQRT_2PI + np.log(gap)
+    return out
+
+
 class LogEI:
     """Log expected improvement below ``posterior.best - margin``.
 
@@ -65,7 +77,7 @@ class LogEI:
     def of(self, mean: Array, variance: Array) -> Array:
         """Return log EI, ``(m,)``, where the mean is ``(S, m, F)`` and the variance ``(S, m)``."""
         std = np.sqrt(variance)[:, :, None]
-        per_sample = np.log(std) + log_h((self._target - mean) / std)[0]
+        per_sample = np.log(std) + _value((self._target - mean) / std)
         return _log_mean(per_sample)[0]
 
     def with_gradient(self, points: Array) -> tuple[Array, Array]:
@@ -79,8 +91,7 @@ class LogEI:
         trend = gp.trend.with_gradient(points) if gp.trend is not None else None
         if trend is not None:
             mean += trend[0][:, None]
-        half = times_lower_transposed(k, gp.inverse_factor)
-        left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
+        solved, left = gp.solved(k)
         std = np.sqrt(gp.scale[:, None] * left)[:, :, None]
         log_per_sample, cdf_ratio, pdf_ratio = log_h((self._target - mean) / std)
         log_per_sample += np.log(std)
@@ -90,7 +101,7 @@ class LogEI:
         by_left = np.sum(share * pdf_ratio / std**2, axis=2) * (0.5 * gp.scale[:, None])
         by_left *= left > VARIANCE_FLOOR
         by_k = by_mean @ gp.alpha.transpose(0, 2, 1)
-        by_k -= 2.0 * by_left[:, :, None] * times_lower(half, gp.inverse_factor)
+        by_k -= 2.0 * by_left[:, :, None] * solved
         by_k *= slope
         gradient = gp.pull(points, by_k)
         if trend is not None:

@@ -114,12 +114,16 @@ def maximize(
     n_starts: int,
     max_evaluations: int,
     rough: Callable[[Array], Array] | None = None,
+    n_finalists: int = _FINALISTS,
+    is_ranked: bool = False,
 ) -> Array:
     """Return valid points, best first: the refined starts, then the whole ``pool``, ranked.
 
     ``rough`` is a cheaper acquisition that ranks the pool; ``acquisition`` then reranks its best.
+    With ``is_ranked`` the pool is ranked already.
     """
-    pool = pool[np.argsort(-(rough or acquisition)(pool), kind="stable")]
+    if not is_ranked:
+        pool = pool[np.argsort(-(rough or acquisition)(pool), kind="stable")]
     if rough is not None:
         leaders = np.argsort(-acquisition(pool[:_LEADERS]), kind="stable")
         pool[:_LEADERS] = pool[leaders]
@@ -127,7 +131,7 @@ def maximize(
     climbed = climb(acquisition, space, starts, max_evaluations // 4)
     if space.linear:
         climbed = pull(space, climbed, starts)
-    leading = np.argsort(-acquisition(climbed), kind="stable")[:_FINALISTS]
+    leading = np.argsort(-acquisition(climbed), kind="stable")[:n_finalists]
     finished = finish(acquisition, space, climbed[leading], max_evaluations - max_evaluations // 4)
     # Rounding and line searches can make a point worse, so the starts are ranked as well.
     top = np.concatenate((space.snap(finished), space.snap(climbed), starts))

@@ -30,7 +30,12 @@ from scipy.special import ndtri
 
 from spearmint.gp.evidence import A0, B0, JITTER, cholesky
 from spearmint.gp.kernel import matern52, matern52_slope, pull, sq_distances
-from spearmint.gp.triangles import times_lower, times_lower_transposed
+from spearmint.gp.triangles import (
+    FEW_ROWS,
+    times_lower,
+    times_lower_transposed,
+    times_symmetric,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +53,8 @@ class Posterior:
     """S x F Gaussian processes over the same N points.
 
     The attribute ``points`` has warped coordinates; arguments of methods are not warped. ``trend``
-    is a known part of the mean.
+    is a known part of the mean. ``inverse`` is (C + g I)^-1, shape ``(S, N, N)``, of which only
+    the lower triangles count; without it, products take L^-1 twice.
     """
 
     points: Array
@@ -62,12 +68,14 @@ class Posterior:
     noise: Array
     input_warp: InputWarp | None = None
     trend: Trend | None = None
+    inverse: Array | None = None
 
     def thinned(self, n_samples: int) -> Posterior:
         """Return a posterior with at most ``n_samples`` samples, far apart in their chain."""
         kept = np.unique(np.linspace(0, len(self.mean) - 1, n_samples).round().astype(int))
         fields = ("weights", "inverse_factor", "alpha", "mean", "scale", "best", "noise")
-        return replace(self, **{name: getattr(self, name)[kept] for name in fields})
+        some = {name: getattr(self, name)[kept] for name in fields}
+        return replace(self, **some, inverse=None if self.inverse is None else self.inverse[kept])
 
     def compared_with(self, points: Array) -> Posterior:
         """Return the posterior whose ``best`` is the lowest mean at ``points`` (m, D)."""
@@ -75,12 +83,7 @@ class Posterior:
 
     def predict(self, points: Array) -> tuple[Array, Array]:
         """Return the noise-free mean ``(S, m, F)`` and variance ``(S, m)`` at ``points``."""
-        k = matern52(self._sq_distances(self._warped(points)))
-        mean = self.mean[:, None, None] + k @ self.alpha
-        if self.trend is not None:
-            mean += self.trend(points)[:, None]
-        half = times_lower_transposed(k, self.inverse_factor)
-        left = np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
+        mean, _, left = self.whitened(points)
         return mean, self.scale[:, None] * left
 
     @property
@@ -99,7 +102,7 @@ class Posterior:
             normals: Standard normal draws of its outcome, shape ``(S, F)``. A posterior without
                 pending trials has one fantasy, which then becomes F.
         """
-        n, half, left = len(self.points), *self.whitened(point[None])
+        n, (_, half, left) = len(self.points), self.whitened(point[None])
         rest = np.sqrt(np.maximum(left[:, 0] + self.noise, VARIANCE_FLOOR))
         row = -times_lower(half, self.inverse_factor)[:, 0] / rest[:, None]
         inverse = np.zeros((len(rest), n + 1, n + 1))
@@ -111,37 +114,55 @@ class Posterior:
         alpha[:, n] = drawn / rest[:, None]
         larger = replace(
             self,
-            points=np.concatenate((self.points, self._warped(point[None]))),
+            points=np.concatenate((self.points, self.warped(point[None]))),
             inverse_factor=inverse,
             alpha=alpha,
         )
         return replace(larger, best=np.minimum(self.best, larger.predict(point[None])[0][:, 0]))
 
-    def whitened(self, points: Array) -> tuple[Array, Array]:
-        """Return L^-1 k, ``(S, m, N)``, and the variance divided by the amplitude, ``(S, m)``."""
-        k = matern52(self._sq_distances(self._warped(points)))
+    def whitened(self, points: Array) -> tuple[Array, Array, Array]:
+        """Return mean ``(S, m, F)``, L^-1 k ``(S, m, N)`` and variance / amplitude ``(S, m)``."""
+        k = self.correlation(points)
+        mean = self.mean[:, None, None] + k @ self.alpha
+        if self.trend is not None:
+            mean += self.trend(points)[:, None]
         half = times_lower_transposed(k, self.inverse_factor)
-        return half, np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
+        return mean, half, np.maximum(1.0 - np.sum(half * half, axis=2), VARIANCE_FLOOR)
 
-    def correlation_with_last(self, points: Array) -> Array:
-        """Return the correlation of ``points`` with the last of the N points, ``(S, m)``."""
-        last = sq_distances(self._warped(points), self.points[-1:], self.weights, self.is_category)
-        return matern52(last)[:, :, 0]
+    def solved(self, k: Array) -> tuple[Array, Array]:
+        """Return (C + g I)^-1 k and 1 - k' (C + g I)^-1 k of correlations k, ``(S, m, N)``."""
+        if self.inverse is None or k.shape[1] > FEW_ROWS:
+            half = times_lower_transposed(k, self.inverse_factor)
+            left = 1.0 - np.sum(half * half, axis=2)
+            out = times_lower(half, self.inverse_factor)
+        else:
+            out = times_symmetric(k, self.inverse)
+            left = 1.0 - np.sum(k * out, axis=2)
+        return out, np.maximum(left, VARIANCE_FLOOR)
+
+    def correlation_of(self, warped: Array, others: Array) -> Array:
+        """Return the correlation of warped points, ``(S, m, k)``."""
+        return matern52(sq_distances(warped, others, self.weights, self.is_category))
+
+    def correlation(self, points: Array) -> Array:
+        """Return the correlation of ``points`` with the N points, ``(S, m, N)``."""
+        return matern52(self._sq_distances(self.warped(points)))
 
     def kernel(self, points: Array) -> tuple[Array, Array]:
         """Return the correlation with the N points and its derivative by r^2, ``(S, m, N)``."""
-        return matern52_slope(self._sq_distances(self._warped(points)))
+        return matern52_slope(self._sq_distances(self.warped(points)))
 
     def pull(self, points: Array, by_r2: Array) -> Array:
         """Return the gradient by coordinates (m, D), given the gradient by r^2, ``(S, m, N)``.
 
         The gradient by the coordinate of a category has no meaning and is 0.
         """
-        warped = self._warped(points)
+        warped = self.warped(points)
         by_warped = pull(warped, self.points, self.weights, self.is_category, by_r2)
         return by_warped * self.input_warp.slope(points) if self.input_warp else by_warped
 
-    def _warped(self, points: Array) -> Array:
+    def warped(self, points: Array) -> Array:
+        """Return warped coordinates of ``points``."""
         return self.input_warp(points) if self.input_warp else points
 
     def _sq_distances(self, warped: Array) -> Array:

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from spearmint.acquisition.log_ei import LogEI, NegativeMean, log_h
+from spearmint.acquisition.log_ei import LogEI, NegativeMean, _value, log_h
 from spearmint.gp.input_warp import InputWarp
 from spearmint.gp.posterior import condition
 
@@ -33,6 +33,12 @@ def test_log_h_is_smooth_and_finite_far_out() -> None:
         low, high = log_h(np.array([at * (1 + 1e-6)])), log_h(np.array([at * (1 - 1e-6)]))
         slope = float((high[0] - low[0])[0]) / (-2e-6 * at)
         assert slope == pytest.approx(float(high[1][0]), rel=1e-3)
+
+
+def test_the_value_alone_is_that_with_the_ratios() -> None:
+    near = np.random.default_rng(0).uniform(-210.0, 5.0, (3, 40, 2))
+    for u in (near, near[:, :0], np.array([-1.0, -200.0, -1e150, 30.0]), np.full(3, 0.5)):
+        np.testing.assert_array_equal(_value(u), log_h(u)[0])
 
 
 @pytest.fixture(params=[(0, False), (3, False), (3, True)], ids=["plain", "pending", "warped"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spearmint.gp.triangles import times_lower, times_lower_transposed
+from spearmint.gp.triangles import times_lower, times_lower_transposed, times_symmetric
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,11 @@ def test_arrays_can_have_any_order_in_memory() -> None:
     left = np.asfortranarray(rng.standard_normal((2, 4, 6)))[:, ::2]
     lower = np.asfortranarray(np.tril(rng.standard_normal((2, 6, 6))))
     np.testing.assert_allclose(times_lower(left, lower), left @ lower, atol=1e-12)
+
+
+def test_products_with_a_symmetric_matrix_read_its_lower_triangle() -> None:
+    rng = np.random.default_rng(0)
+    left, lower = rng.standard_normal((3, 4, 9)), np.tril(rng.standard_normal((3, 9, 9)))
+    whole = lower + np.tril(lower, -1).transpose(0, 2, 1)
+    above = lower + np.triu(rng.standard_normal((3, 9, 9)), 1)
+    np.testing.assert_allclose(times_symmetric(left, above), left @ whole, atol=1e-12)
