@@ -21,7 +21,13 @@ from spearmint.search.space import Space
 from spearmint.store.earlier import earlier_searches, learns_from_regions
 from spearmint.store.feasibility import require_feasible
 from spearmint.store.lock import ExperimentLock
-from spearmint.store.session import Session, in_region, open_sessions, read_sessions
+from spearmint.store.session import (
+    Session,
+    in_region,
+    known_regions,
+    open_sessions,
+    read_sessions,
+)
 from spearmint.transfer import EarlierSearch, Neighbours, for_region
 
 Arguments = str | Mapping[str, object]
@@ -56,7 +62,8 @@ class Tools:
                 f"{len(experiment.objectives)}",
                 "Remove the pruner.",
             )
-        sources = [*experiment.learn_from, *map(str, self.learn_from)]
+        sources = [*experiment.learn_from, *map(_text_of, self.learn_from)]
+        _require_regions(experiment, sources)
         earlier = earlier_searches(sources, experiment.directory)
         require_alone(experiment.fidelity, {"pruner": pruner})
         (session,) = open_sessions(experiment, self.storage)
@@ -66,6 +73,25 @@ class Tools:
         if with_regions:
             session.study.learn_from_regions(_other_regions(session, self.storage))
         return session
+
+
+def _text_of(source: str | Path) -> str:
+    """Return a source as config.pb writes it: a path is never the word ``regions``."""
+    is_word = isinstance(source, Path) and learns_from_regions([str(source)])
+    return f"./{source}" if is_word else str(source)
+
+
+def _require_regions(experiment: Experiment, sources: Sequence[str]) -> None:
+    """Raise InputError if regions should learn from each other and there are not several."""
+    if not learns_from_regions(sources):
+        return
+    every = known_regions(load_experiment(experiment.path)).regions if experiment.region else ()
+    if (count := len(every)) < 2:
+        raise InputError(
+            f'learn_from="regions" needs a config.pb with several regions, and this search has '
+            f"{count or 'none'}",
+            'Remove it. For a directory of this name, write: learn_from="./regions"',
+        )
 
 
 def _other_regions(session: Session, storage: str | None) -> list[EarlierSearch]:

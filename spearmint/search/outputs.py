@@ -12,6 +12,7 @@ from spearmint.config.objectives import objective_problem
 from spearmint.errors import InputError
 from spearmint.model import Variable
 from spearmint.outputs import Constraint, Objective
+from spearmint.trial.outputs import short
 
 _FORM = 'Write (low, high), or None for no limit: constraints={"memory_gb": (None, 80)}'
 
@@ -59,7 +60,7 @@ def read_objectives(
         if direction not in ("minimize", "maximize"):
             raise InputError(f"objective {name!r} has the direction {direction!r}", form)
         if reference is not None and not (_is_limit(reference) and math.isfinite(reference)):
-            raise InputError(f"objective {name!r} has the reference {reference!r}", form)
+            raise InputError(f"objective {name!r} has the reference {short(reference)}", form)
         if reference is not None and len(given or ()) == 1:
             raise InputError(f"the reference of {name!r} needs several objectives", "Remove it.")
         worst = None if reference is None else float(reference)
@@ -74,7 +75,7 @@ def _read(name: Any, form: Any, taken: Iterable[str]) -> Constraint:
         raise InputError(f"constraint {problem}", "Give each value of a trial a different name.")
     pair = form if isinstance(form, tuple) and len(form) == 2 else (form, form)
     if pair is not form or not all(map(_is_limit, pair)):
-        raise InputError(f"constraint {name!r} has the limits {form!r}", _FORM)
+        raise InputError(f"constraint {name!r} has the limits {short(form)}", _FORM)
     low, high = pair
     low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
     if problem := limits_problem(low, high):
@@ -83,4 +84,13 @@ def _read(name: Any, form: Any, taken: Iterable[str]) -> Constraint:
 
 
 def _is_limit(value: Any) -> bool:
-    return value is None or (isinstance(value, numbers.Real) and not isinstance(value, bool))
+    """Return whether ``value`` is None or a number, and not an integer above all floats."""
+    if value is None:
+        return True
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True

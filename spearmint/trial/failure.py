@@ -16,6 +16,7 @@ from spearmint.trial.gpu_memory import OUT_OF_MEMORY, is_out_of_gpu_memory
 from spearmint.trial.outputs import BadResult
 
 _MOST_REASON = 2000
+_STRICT = ("strict", "surrogateescape")  # of streams that do not accept all letters
 
 
 def failure_of(error: BaseException, directory: Path) -> dict[str, Any]:
@@ -36,9 +37,12 @@ def failure_of(error: BaseException, directory: Path) -> dict[str, Any]:
 
 
 def print_every_character() -> None:
-    """Let user code print letters that the locale of the host lacks, as backslash sequences."""
+    """Let user code print letters that the locale of the host lacks, as backslash sequences.
+
+    In the C locale, the streams accept only surrogates for bytes that could not be decoded.
+    """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in _STRICT:
             stream.reconfigure(errors="backslashreplace")
 
 

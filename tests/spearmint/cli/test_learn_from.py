@@ -226,6 +226,15 @@ def test_regions_learn_from_each_other(make_experiment: MakeExperiment) -> None:
     assert "this run does not" in experiment.run(*FAST, "--max-finished-jobs=10").stdout
 
 
+def test_regions_that_do_not_exist_are_an_error_in_python(
+    make_experiment: MakeExperiment, tmp_path: Path
+) -> None:
+    one = make_experiment(CODE, OLD + 'region: "a"\n').config
+    for config, more in (({"x": (0, 1)}, {"directory": tmp_path / "s"}), (one, {"region": "a"})):
+        with pytest.raises(InputError, match=r"several regions.* (1|none)\n.*\./regions"):
+            spearmint.Search(config, learn_from="regions", **more)
+
+
 def test_a_directory_that_is_named_regions_is_a_path(
     old: ExperimentDir, new: ExperimentDir
 ) -> None:
@@ -233,6 +242,9 @@ def test_a_directory_that_is_named_regions_is_a_path(
     learns = f"learns from {new.root / 'regions'}: 20 trials"
     with spearmint.Search(new.config, learn_from=new.root / "regions") as search:
         assert search.lessons[0].startswith(learns)
+    with pytest.raises(InputError) as error:  # a path that is not there, and not the word
+        spearmint.Search({"x": (0, 1)}, directory=new.root / "s", learn_from=Path("regions"))
+    assert "several regions" not in str(error.value)
     new.config.write_text(NEW + 'learn_from: "./regions"\n')
     with spearmint.Search(new.config) as search:
         assert search.lessons[0].startswith(learns)

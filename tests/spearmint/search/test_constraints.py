@@ -59,6 +59,7 @@ def test_ask_and_tell(tmp_path: Path) -> None:
         {"m": (None, None)},
         {"m": (2, 1)},
         {"m": (0, math.nan)},
+        {"m": (None, 10**400)},
         {"m": ("0", 1)},
         {"x": (0, 1)},
         {"objective": (0, 1)},

@@ -45,7 +45,8 @@ def test_a_reference_can_be_given_and_changed(tmp_path: Path) -> None:
             chooser = search._study._study.sampler
             assert chooser.references[1] == -worst
     assert f"reference: {worst}" in (tmp_path / "config.pb").read_text()
-    for wrong in (("maximize", math.inf), ("maximize", "fast"), ("up", 1.0)):
+    large = ("maximize", 10**400)
+    for wrong in (large, ("maximize", math.inf), ("maximize", "fast"), ("up", 1.0)):
         with pytest.raises(InputError, match="'speed' has the"):
             spearmint.Search(SPACE, directory=tmp_path, objectives={**GOALS, "speed": wrong})
     with pytest.raises(InputError, match="needs several"):

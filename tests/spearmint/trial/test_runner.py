@@ -65,6 +65,19 @@ def main(job_id, params):
     assert (result["value"], output) == (0.25, "wrapper.py []\n")
 
 
+@pytest.mark.parametrize("coerced", ["0", "1"])
+def test_any_text_can_be_printed_in_the_c_locale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coerced: str
+) -> None:
+    """There, streams accept bytes that could not be decoded, and no other surrogates."""
+    for name, value in (("LC_ALL", "C"), ("PYTHONUTF8", coerced), ("PYTHONCOERCECLOCALE", "0")):
+        monkeypatch.setenv(name, value)
+    code = "def main(job_id, params):\n    print('a\\ud800b', chr(233))\n    return 1.0\n"
+    result, output = run_trial(tmp_path, code)
+    assert result["value"] == 1.0
+    assert "a\\ud800b" in output
+
+
 def test_main_gets_arrays_and_lists_as_in_the_original(tmp_path: Path) -> None:
     params = {
         "lr": {"kind": "FLOAT", "values": [0.5]},
