@@ -10,9 +10,11 @@ storage, the start of each training, epochs and evaluation. The rows are made on
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,16 @@ class Timed:
     def report_many(self, *words: Any) -> bool:
         """Store intermediate values."""
         return bool(self._counted(self._search.report_many, *words))
+
+    @contextlib.contextmanager
+    def one_transaction(self) -> Iterator[None]:
+        """Store everything that the block tells at its end."""
+        block = self._search.one_transaction()
+        self._counted(block.__enter__)
+        try:
+            yield
+        finally:
+            self._counted(block.__exit__, None, None, None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._search, name)

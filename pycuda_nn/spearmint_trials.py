@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from pycuda_nn.training.many import ManyResult, train_on
 
 _STORE_S = 2.0  # between two stores of intermediate values that cannot stop a trial
 _MOST_STORED = 8  # of these values of a trial: each takes a millisecond
+_BURST_S = 0.02  # networks that end after less than this since the last one are stored together
 
 
 class Proposed(Protocol):
@@ -50,8 +52,18 @@ class AskTell(Protocol):
     def ask_many(self, count: int) -> list[Any]:
         """Return new trials."""
 
-    def tell(self, trial: Any, value: float | None, *, reason: str = "") -> None:
-        """Store a result."""
+    def tell(
+        self,
+        trial: Any,
+        value: float | None,
+        *,
+        reason: str = "",
+        reports: Mapping[int, float] | None = None,
+    ) -> None:
+        """Store a result, and the intermediate values ``reports`` by step."""
+
+    def one_transaction(self) -> AbstractContextManager[None]:
+        """Store everything that the block tells and reports at its end."""
 
     def report(self, trial: Any, step: int, value: float) -> bool:
         """Store an intermediate value; return whether to stop."""
@@ -143,8 +155,10 @@ class _Together:
         self._trials: list[Proposed] = []
         self._pruned: set[int] = set()
         self._values: dict[int, dict[int, float]] = {}  # not stored yet
+        self._ended: list[tuple[int, ManyResult]] = []  # not told yet
         self._at_once = search.prunes or folder is not None
-        self._stored = time.monotonic()
+        self._stored = self._last = time.monotonic()
+        self._since = 0.0  # between the last two reports
 
     def run(
         self,
@@ -164,51 +178,76 @@ class _Together:
                 continue
             configs.append(made)
             self._trials.append(trial)
-        train_on(
-            facts,
-            configs,
-            on_epoch=self._report,
-            on_end=self._end,
-            checkpoints=[self._path(trial) for trial in self._trials],
-            resume=True,
-            backend=backend,
-        )
+        try:
+            train_on(
+                facts,
+                configs,
+                on_epoch=self._report,
+                on_end=self._end,
+                on_round=self._tell,
+                checkpoints=[self._path(trial) for trial in self._trials],
+                resume=True,
+                backend=backend,
+            )
+        finally:
+            self._tell()
 
     def _path(self, trial: Proposed) -> Path | None:
         return None if self._folder is None else self._folder / f"{trial.id}.npz"
 
     def _report(self, number: int, report: EpochReport) -> bool:
-        value = float(getattr(report, self._monitor))
+        now, value = time.monotonic(), float(getattr(report, self._monitor))
+        self._since, self._last = now - self._last, now
         if self._at_once:
             stop = self._search.report(self._trials[number], report.epoch, value)
             if stop:
                 self._pruned.add(number)
             return stop
         self._values.setdefault(number, {})[report.epoch] = value
-        if time.monotonic() > self._stored + _STORE_S:
-            for waiting in list(self._values):
-                self._store(waiting)
-            self._stored = time.monotonic()
+        if now > self._stored + _STORE_S:
+            with self._search.one_transaction():
+                for waiting in list(self._values):
+                    self._search.report_many(self._trials[waiting], self._some(waiting))
+            self._stored = self._last = time.monotonic()
         return False
 
-    def _store(self, number: int) -> None:
+    def _some(self, number: int) -> dict[int, float]:
+        """Return some of the values of a trial that are not stored yet, the last one with them."""
         values = self._values.pop(number, {})
         steps = sorted(values, reverse=True)[:: -(-len(values) // _MOST_STORED) or 1]
-        if steps:
-            self._search.report_many(self._trials[number], {step: values[step] for step in steps})
+        return {step: values[step] for step in steps}
 
     def _end(self, number: int, result: ManyResult) -> None:
-        trial = self._trials[number]
-        self._store(number)
+        """Tell the result at once, or with those of other networks that end now.
+
+        A GPU returns all networks of an epoch at once. On a CPU, one follows the other.
+        """
+        self._ended.append((number, result))
+        if self._since > _BURST_S:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Tell the results that are not told yet, in one transaction."""
+        ended, self._ended = self._ended, []
+        if not ended:
+            return
+        with self._search.one_transaction():
+            for number, result in ended:
+                self._tell_one(number, result)
+        for number, _ in ended:
+            if path := self._path(self._trials[number]):
+                path.unlink(missing_ok=True)
+        self._last = time.monotonic()
+
+    def _tell_one(self, number: int, result: ManyResult) -> None:
+        trial, reports = self._trials[number], self._some(number)
         if isinstance(result, TrainingDiverged):
-            self._search.tell(trial, None, reason=_line(result))
+            self._search.tell(trial, None, reason=_line(result), reports=reports)
         elif number in self._pruned and result.stopped_early:
             self._search.prune(trial)
         else:
             value = min(getattr(report, self._monitor) for report in result.history)
-            self._search.tell(trial, float(value))
-        if path := self._path(trial):
-            path.unlink(missing_ok=True)
+            self._search.tell(trial, float(value), reports=reports)
 
 
 def _line(error: PycudaNNError) -> str:

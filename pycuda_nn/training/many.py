@@ -90,8 +90,12 @@ def train_on(
     checkpoints: Sequence[str | Path | None] | None,
     resume: bool,
     backend: str | Backend,
+    on_round: Callable[[], object] = lambda: None,
 ) -> list[ManyResult]:
-    """Train on the rows of ``facts``; see :func:`train_many`."""
+    """Train on the rows of ``facts``; see :func:`train_many`.
+
+    ``on_round`` is called after each epoch of all networks that train together.
+    """
     if checkpoints is not None and len(checkpoints) != len(configs):
         raise ConfigError(f"{len(configs)} configs, but {len(checkpoints)} checkpoints")
     paths = [path and Path(path) for path in checkpoints or [None] * len(configs)]
@@ -118,7 +122,7 @@ def train_on(
             open_ones.append(member)
     announce(member.config for member in open_ones)
     for members in _by_scaling(open_ones):
-        _train(members, facts, backend, end)
+        _train(members, facts, backend, end, on_round)
     return [results[number] for number in range(len(configs))]
 
 
@@ -147,6 +151,7 @@ def _train(
     facts: DataFacts,
     backend: str | Backend,
     end: Callable[[int, ManyResult], None],
+    on_round: Callable[[], object],
 ) -> None:
     for chosen, covered in _by_backend(members, backend):
         parts = facts.parts(covered[0].begin)
@@ -163,7 +168,7 @@ def _train(
                 TrainingRun(session, one.config, one.begin, parts, path, one.on_epoch)
                 for session, one, path in zip(group.sessions, covered, paths, strict=True)
             ]
-            _epochs(group, runs, covered, end)
+            _epochs(group, runs, covered, end, on_round)
         finally:
             group.close()
 
@@ -186,6 +191,7 @@ def _epochs(
     runs: list[TrainingRun],
     members: list[_Member],
     end: Callable[[int, ManyResult], None],
+    on_round: Callable[[], object],
 ) -> None:
     """Run epoch after epoch of all networks that have not ended."""
     active = set(range(len(runs)))
@@ -202,3 +208,4 @@ def _epochs(
             if stop or run.finished:
                 active.remove(place)
                 end(member.number, result_of(run.ended(), member.config))
+        on_round()

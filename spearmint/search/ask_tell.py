@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from types import TracebackType
@@ -15,7 +16,7 @@ from spearmint.errors import InputError
 from spearmint.model import Result, Trial, TrialState
 from spearmint.search.display import PointTrial
 from spearmint.search.opening import OpenSearch
-from spearmint.search.proposal import Proposal, has_failed, to_told, to_value
+from spearmint.search.proposal import Proposal, has_failed, to_reports, to_told
 from spearmint.search.rungs import part_of, resumed
 from spearmint.store.records import Records
 from spearmint.trial.languages import to_arrays, to_entries
@@ -49,6 +50,7 @@ class AskTell:
         session = self._opened.session
         self._experiment, self._study = session.experiment, session.study
         self._records = Records(session.layout, session.experiment, grid_size=_GRID_SIZE)
+        self._together = False
 
     @one_thread
     def ask(self) -> Proposal:
@@ -86,6 +88,7 @@ class AskTell:
         value: float | Mapping[str, float] | None,
         *,
         reason: str = "",
+        reports: Mapping[int, float] | None = None,
     ) -> None:
         """Store the result of a trial, given by its proposal or number.
 
@@ -97,17 +100,21 @@ class AskTell:
             value: The objective; None or NaN for a failed trial. With constraints or several
                 objectives, a dict as a function would return it.
             reason: Why it failed, in one line.
+            reports: The objective at several steps, as for :meth:`report_many`.
 
         Raises:
             InputError: The trial is not pending, or ``value`` is not a number, or lacks one; or the
                 proposal is of an earlier part of the trial.
         """
         running = self._pending(trial)
-        if has_failed(value):
+        failed = has_failed(value)
+        told = {} if failed else to_told(value, self._experiment)
+        if reports:
+            running = self._study.report(running, to_reports(reports))
+        if failed:
             why = reason or f"the value is {'None' if value is None else 'nan'}"
             self._study.break_(running, Result(value=None, reason=why), tail="")
         else:
-            told = to_told(value, self._experiment)
             self._store(running, Result(**told, reports=running.reports))
         self._record()
 
@@ -141,13 +148,36 @@ class AskTell:
             InputError: The trial is not pending, or a value is not a number.
         """
         running = self._pending(trial)
-        if any(value is None for value in values.values()):
-            raise InputError("invalid value None: expected one number")
-        numbers = {int(step): to_value(value) for step, value in values.items()}
+        numbers = to_reports(values)
         running = self._study.report(running, numbers)
         if numbers and not math.isfinite(numbers[max(numbers)]):
             return self._study.prunes
         return self._study.prunes and self._study.should_prune(running)
+
+    @contextmanager
+    def one_transaction(self) -> Iterator[None]:
+        """Store everything that the block tells and reports in one transaction at its end.
+
+        This is faster for many results. If the process is killed in the block, it stores nothing;
+        if the block raises, what it told before. Other threads wait.
+
+        Example:
+            >>> with search.one_transaction():
+            ...     for proposal, value in results:
+            ...         search.tell(proposal, value)
+        """
+        with self._opened.busy:
+            self._require_open()
+            if self._together:
+                yield
+                return
+            self._together = True
+            try:
+                with self._study.one_transaction():
+                    yield
+            finally:
+                self._together = False
+                self._record()
 
     @property
     def prunes(self) -> bool:
@@ -260,6 +290,8 @@ class AskTell:
         return Proposal(trial.id, to_arrays(entries), part)
 
     def _record(self) -> None:
+        if self._together:
+            return  # once for all
         counts, best = self._study.counts(), self._study.best()
         self._records.update(
             best[0] if best and not self._experiment.has_front else None,

@@ -10,7 +10,9 @@ from typing import Any
 
 from spearmint.errors import InputError
 from spearmint.model import Experiment
-from spearmint.trial.outputs import BadResult, to_float, to_result
+from spearmint.trial.outputs import BadResult, short, to_float, to_result
+
+_MOST_STEP = 2**31 - 1  # of a column in PostgreSQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,24 @@ def to_value(value: object) -> float:
         return to_float(value)
     except BadResult:
         raise InputError(
-            f"invalid value {value!r}: expected one number", "Tell None for a failed trial."
+            f"invalid value {short(value)}: expected one number", "Tell None for a failed trial."
         ) from None
+
+
+def to_reports(values: Mapping[int, float]) -> dict[int, float]:
+    """Return values by step.
+
+    Raises:
+        InputError: A value is None or not a number, or a step is too large for a database.
+    """
+    if any(value is None for value in values.values()):
+        raise InputError("invalid value None: expected one number")
+    numbers = {int(step): to_value(value) for step, value in values.items()}
+    if large := [step for step in numbers if abs(step) > _MOST_STEP]:
+        raise InputError(
+            f"the step {short(large[0])} is too large", f"Report steps up to {_MOST_STEP:,}."
+        )
+    return numbers
 
 
 def has_failed(value: object) -> bool:

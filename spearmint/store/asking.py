@@ -20,7 +20,7 @@ from spearmint.errors import InputError
 from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.distributions import guessed_points, to_flat, to_params
 from spearmint.store.errors import wraps_storage_errors
-from spearmint.store.sql.fast_reads import one_view
+from spearmint.store.sql.fast_reads import one_transaction, one_view
 
 
 class Asking:
@@ -103,8 +103,14 @@ class Asking:
             if points is None:
                 trials.append(self.ask())
             else:
-                trials += [self.add_running(p) for p in islice(points, count - len(trials))]
+                trials += self._add_many(list(islice(points, count - len(trials))))
         return trials
+
+    @wraps_storage_errors()
+    def _add_many(self, points: Sequence[Mapping[str, Any]]) -> list[Trial]:
+        """Store new running trials at ``points`` in one transaction."""
+        with one_transaction(self._storage, all_or_nothing=True):
+            return [self.add_running(point) for point in points]
 
     @wraps_storage_errors()
     def propose(self, ahead: Sequence[Mapping[str, Any]] = ()) -> Iterator[dict[str, Any]] | None:

@@ -128,9 +128,8 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
     def complete(self, trial: Trial, result: Result) -> Trial:
         """Store a finished trial; its ``result`` must have a value."""
         storage_id = self._storage_id(trial)
-        for step, value in thinned(sorted(result.reports.items())):
-            if trial.reports.get(step) != value:
-                self._storage.set_trial_intermediate_value(storage_id, step, value)
+        reports = thinned(sorted(result.reports.items()))
+        self._store_steps(storage_id, {s: v for s, v in reports if trial.reports.get(s) != v})
         declared, limited = self.experiment.constraints, result.constraints
         attributes = user_attributes(declared, limited, result.seconds)
         limits = gaps(declared, limited)
@@ -168,12 +167,19 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
         new = {s: v for s, v in sorted(reports.items()) if trial.reports.get(s) != v}
         storage_id = self._storage_id(trial)
         stored = [(s, v) for s, v in new.items() if math.isfinite(v)][: max(0, room)]
-        for step, value in stored:
-            self._storage.set_trial_intermediate_value(storage_id, step, value)
+        self._store_steps(storage_id, dict(stored))
         last = max(reports, default=0)
         if last in new and not math.isfinite(reports[last]):
             self._storage.set_trial_user_attr(storage_id, DIVERGED, last)
         return replace(trial, reports={**trial.reports, **dict(stored)})
+
+    def _store_steps(self, storage_id: int, values: Mapping[int, float]) -> None:
+        """Store finite intermediate values of a running trial, by step."""
+        if values and (storage := self._sql) is not None:
+            storage.report(storage_id, values)
+            return
+        for step, value in values.items():
+            self._storage.set_trial_intermediate_value(storage_id, step, value)
 
     @wraps_storage_errors()
     def should_prune(self, trial: Trial) -> bool:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +10,7 @@ import pytest
 
 import pycuda_nn as nn
 import spearmint
+from pycuda_nn import spearmint_trials
 from pycuda_nn.errors import ConfigError
 from pycuda_nn.spearmint_trials import run_trials
 from spearmint.model import TrialState
@@ -118,6 +122,63 @@ def test_a_stopped_batch_continues_at_its_checkpoints(
         assert trial.value == min(report.valid_loss for report in alone.history)
 
 
+class Counting(spearmint.Search):
+    """Notes the trials that each transaction tells; ``spearmint.Search`` does the rest."""
+
+    told: list[list[int]]
+
+    @contextmanager
+    def one_transaction(self) -> Iterator[None]:
+        self.told.append([])
+        with super().one_transaction():
+            yield
+
+    def tell(self, trial: Any, *values: Any, **more: Any) -> None:
+        super().tell(trial, *values, **more)
+        self.told[-1].append(trial.id)
+
+
+@pytest.mark.parametrize(("gap", "told"), [(0.0, [[1, 2, 3]]), (1.0, [[1], [2], [3]])])
+def test_networks_that_end_together_are_stored_together(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gap: float, told: list[list[int]]
+) -> None:
+    """A GPU ends an epoch of all networks at once; on a CPU, one follows the other."""
+    times = itertools.count(step=gap)
+    monkeypatch.setattr(spearmint_trials.time, "monotonic", lambda: next(times))
+    train, valid, _ = parts
+    with Counting(SPACE, directory=tmp_path, method="random") as search:
+        search.told = []
+        run_trials(search, config, train, valid, trials=3, batch=3, backend="numpy")
+        assert [group for group in search.told if group] == told
+        assert [trial.state for trial in search.trials] == [TrialState.COMPLETE] * 3
+
+
+def test_an_interruption_loses_no_network_that_has_ended(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spearmint_trials.time, "monotonic", lambda: 0.0)  # all at the same time
+    train, valid, _ = parts
+    with Counting(SPACE, directory=tmp_path, method="random") as search:
+        search.told = []
+        epochs = itertools.count(2)
+
+        def longer(params: dict[str, float]) -> nn.TrainConfig:
+            return nn.TrainConfig(hidden=(8,), epochs=next(epochs), lr=params["lr"])
+
+        seen = spearmint_trials._Together._report
+
+        def stop(self: Any, number: int, report: Any) -> bool:
+            if (number, report.epoch) == (2, 2):
+                raise KeyboardInterrupt
+            return seen(self, number, report)
+
+        monkeypatch.setattr(spearmint_trials._Together, "_report", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run_trials(search, longer, train, valid, trials=3, batch=3, backend="numpy")
+        assert search.told == [[1]]
+        assert [trial.id for trial in search.pending] == [2, 3]
+
+
 def test_wrong_arguments_are_errors(parts: Parts, tmp_path: Path) -> None:
     train, valid, _ = parts
     with open_search(tmp_path) as search:
@@ -137,6 +198,11 @@ def test_values_that_stop_no_trial_are_stored_together(parts: Parts, tmp_path: P
         def report_many(self, trial: Any, values: Any) -> bool:
             stored.append(sorted(values))
             return super().report_many(trial, values)
+
+        def tell(self, trial: Any, value: Any, *, reports: Any = None, **more: Any) -> None:
+            if reports:
+                stored.append(sorted(reports))
+            super().tell(trial, value, reports=reports, **more)
 
     for more, folder, wanted in (
         ({}, None, [[1, 2, 3, 4]] * 2),

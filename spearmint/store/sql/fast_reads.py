@@ -24,7 +24,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, func, 
 from sqlalchemy.orm import scoped_session, sessionmaker
 
 from spearmint.store.sql.deletion import delete_study
-from spearmint.store.sql.writes import complete, insert_running, is_plain
+from spearmint.store.sql.writes import complete, insert_running, is_plain, report
 
 MOST_NAMED = 500  # values in a statement; more trials are read in several statements
 _FEW = 4  # statements that are faster than one that joins the trials
@@ -187,6 +187,11 @@ class BulkReadStorage(RDBStorage):
         """Delete a study, like the method of Optuna that this overrides."""
         with self.writing() as connection:
             delete_study(connection, study_id)
+
+    def report(self, trial_id: int, values: Mapping[int, float]) -> None:
+        """Store intermediate values of a running trial, by step."""
+        with self.writing() as connection:
+            report(connection, trial_id, values)
 
     def read_trials(self, trial_ids: Iterable[int]) -> list[FrozenTrial]:
         """Return the trials with these ids, by id."""

@@ -1,4 +1,4 @@
-"""Store new and complete trials in few statements: 2 ms for each instead of 20 ms.
+"""Store trials and their values in few statements: 2 ms for each instead of 20 ms.
 
 Optuna reads each parameter before it writes it, and makes one SQLAlchemy object for each.
 """
@@ -22,6 +22,7 @@ _PARAMS: Any = models.TrialParamModel.__table__
 _VALUES: Any = models.TrialValueModel.__table__
 _ATTRS: Any = models.TrialUserAttributeModel.__table__
 _SYSTEM: Any = models.TrialSystemAttributeModel.__table__
+_STEPS: Any = models.TrialIntermediateValueModel.__table__
 
 _STUDY = bindparam("study", type_=Integer)
 _LOCKED_STUDY = select(_STUDIES.c.study_id).where(_STUDIES.c.study_id == _STUDY).with_for_update()
@@ -127,6 +128,27 @@ def complete(
     connection.execute(insert(_VALUES), rows)
     _set(connection, _ATTRS, trial_id, attributes)
     _set(connection, _SYSTEM, trial_id, {f"{GAP}{name}": gap for name, gap in gaps.items()})
+
+
+def report(connection: Connection, trial_id: int, values: Mapping[int, float]) -> None:
+    """Store intermediate values of a running trial, by step, and replace earlier ones.
+
+    Raises:
+        UpdateFinishedTrialError: The trial does not run.
+    """
+    runs = (_TRIALS.c.trial_id == trial_id) & (_TRIALS.c.state == TrialState.RUNNING)
+    # Optuna locks the same row, so that the state cannot change before the end.
+    if connection.execute(select(_TRIALS.c.trial_id).where(runs).with_for_update()).first() is None:
+        raise UpdateFinishedTrialError(f"the trial with id {trial_id} does not run")
+    known = (_STEPS.c.trial_id == trial_id) & _STEPS.c.step.in_(list(values))
+    connection.execute(delete(_STEPS).where(known))
+    to_stored = models.TrialIntermediateValueModel.intermediate_value_to_stored_repr
+    rows: list[dict[str, Any]] = []
+    for step, value in values.items():
+        stored, kind = to_stored(value)
+        row = {"step": step, "intermediate_value": stored, "intermediate_value_type": kind}
+        rows.append({"trial_id": trial_id, **row})
+    connection.execute(insert(_STEPS), rows)
 
 
 def _set(connection: Connection, table: Any, trial_id: int, content: Mapping[str, Any]) -> None:

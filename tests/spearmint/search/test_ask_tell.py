@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlalchemy import make_url
 
 import spearmint
 from spearmint.errors import AlreadyRunning, InputError
@@ -80,6 +83,47 @@ def test_many_are_asked_at_once_and_queued_points_come_first(config: Path) -> No
                 search.ask_many(count)
     with spearmint.Search(config, method="TPESampler") as search:
         assert [trial.id for trial in search.ask_many(3)] == [12, 13, 14]
+
+
+def test_results_of_a_block_are_stored_together(config: Path) -> None:
+    with spearmint.Search(config, method="RandomChooser") as search:
+        first, second, third = search.ask_many(3)
+        trace = config.parent / "trace.csv"
+        lines = trace.read_text().splitlines() if trace.exists() else []
+        url = search._study.url
+        with search.one_transaction(), search.one_transaction():
+            search.tell(first, 0.5, reports={1: 0.75, 3: 0.5})
+            search.tell(second, None, reason="odd", reports={1: 9.0})
+            assert search.best.id == first.id
+            assert not stored_states(url) - {"RUNNING"}
+        assert stored_states(url) == {"COMPLETE", "FAIL", "RUNNING"}
+        assert len(trace.read_text().splitlines()) == len(lines) + 1
+        with pytest.raises(InputError, match="not pending"), search.one_transaction():  # noqa: PT012
+            search.tell(third, 0.25)
+            search.report(first, 1, 0.5)
+        trials = search.trials
+        assert [trial.value for trial in trials] == [0.5, None, 0.25]
+        assert [dict(trial.reports) for trial in trials] == [{1: 0.75, 3: 0.5}, {1: 9.0}, {}]
+    with pytest.raises(InputError, match="closed"), search.one_transaction():
+        pass
+
+
+def stored_states(url: str) -> set[str]:
+    """Return the states of trials that another process sees."""
+    with closing(sqlite3.connect(make_url(url).database)) as base:
+        return {state for (state,) in base.execute("SELECT state FROM trials")}
+
+
+def test_results_that_cannot_be_stored_are_errors(config: Path) -> None:
+    with spearmint.Search(config, method="RandomChooser") as search:
+        asked = search.ask()
+        for reports in ({1: 10**400}, {10**400: 1.0}, {1: "fast"}):
+            with pytest.raises(InputError, match=r"invalid value|too large"):
+                search.report_many(asked, reports)
+            with pytest.raises(InputError, match=r"invalid value|too large"):
+                search.tell(asked, 1.0, reports=reports)
+        assert [trial.id for trial in search.pending] == [asked.id]
+        assert not search.trials[0].reports
 
 
 def test_threads_are_served_one_at_a_time(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

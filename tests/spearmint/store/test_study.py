@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -190,6 +191,23 @@ def test_a_round_is_one_transaction(tmp_path: Path, url: str) -> None:
         raise DriverUnreachable("the queue does not answer")
     assert reader.counts()[TrialState.PRUNED] == 1
     assert study.ask().id == 3
+
+
+def test_intermediate_values_replace_earlier_ones_and_need_a_running_trial(
+    tmp_path: Path, url: str
+) -> None:
+    study = opened(tmp_path, url)
+    trial = study.report(study.ask(), {step: 1.0 / step for step in range(1, 9)})
+    trial = study.report(trial, {8: 0.5, 9: 0.25, 10: math.inf})
+    expected = {**{step: 1.0 / step for step in range(1, 8)}, 8: 0.5, 9: 0.25}
+    assert opened(tmp_path, url).running()[0].reports == expected
+    study.complete(trial, Result(value=0.25, reports={9: 0.125, 11: 0.25}))
+    assert opened(tmp_path, url).trials()[0].reports == {**expected, 9: 0.125, 11: 0.25}
+    with pytest.raises(StorageError, match="does not run"):
+        study.report(trial, {12: 0.5})
+    # Optuna reads them as its own.
+    (frozen,) = optuna.load_study(study_name=None, storage=url).trials
+    assert frozen.intermediate_values == {**expected, 9: 0.125, 11: 0.25}
 
 
 def test_a_full_disk_stores_nothing_of_a_round(tmp_path: Path, url: str) -> None:
