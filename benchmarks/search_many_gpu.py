@@ -3,8 +3,18 @@
     python benchmarks/search_many_gpu.py [--trials 64] [--batches 1,8,64] [--json FILE]
 
 The search minimizes the validation loss over the rate, momentum and L2. Each search starts with an
-empty directory. The time includes everything after the compilation of the kernels: proposals,
-storage, the start of each training, epochs and evaluation. The rows are made once.
+empty directory. The time includes everything after the compilation of the kernels and the imports.
+The rows are made once. A line for each search has its parts:
+
+    start       create the directory, the database and its study
+    proposals   ask for trials, and store them
+    opening     copy rows and parameters to the GPU, load kernels, allocate and free memory
+    epochs      train and evaluate
+    storage     store results and values of epochs
+    other       settings, initial parameters, results, history
+
+``--search`` shows the parts of a search whose trainings take no time: of the chooser and the
+storage alone, without a GPU.
 """
 
 from __future__ import annotations
@@ -16,12 +26,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 SHAPES = (((64, 128, 10), 64), ((784, 256, 10), 128))
 SPACE = {"lr": (1e-4, 1.0, "log"), "l2": (1e-7, 1e-2, "log"), "momentum": (0.0, 0.99)}
+PARTS = ("start", "proposals", "opening", "epochs", "storage", "other")
 NOISE = 2.0  # of the scores that define the class: no network predicts all rows
 
 
@@ -38,6 +49,7 @@ def main() -> None:
     add("--method", default="GPEIOptChooser")
     add("--backend", default="cuda", choices=("cuda", "numpy"))
     add("--shapes", default="0,1", help="Numbers of the networks: 64-128-10, 784-256-10.")
+    add("--search", action="store_true", help="Train nothing: a formula is the loss.")
     add("--json", type=Path, metavar="FILE", help="Write the rows to this file.")
     options = parser.parse_args()
     found = []
@@ -60,18 +72,20 @@ def main() -> None:
 def search(
     sizes: tuple[int, ...], batch_size: int, batch: int, seed: int, options: argparse.Namespace
 ) -> dict[str, float]:
-    """Return the seconds of a search, those of its proposals, and the best loss."""
+    """Return the seconds of a search and of its parts, and the best loss."""
     import pycuda_nn as nn
     import spearmint
+    from pycuda_nn.backends import pick
     from pycuda_nn.spearmint_trials import run_trials
 
     train, valid = (
         nn.Dataset.from_arrays(*data(sizes[0], rows, part), task="classify")
         for part, rows in enumerate((options.rows, options.rows // 8))
     )
-    backend: Any = "numpy"
+    inner: Any = pick("numpy")
     if options.backend == "cuda":
-        backend = nn.CudaBackend(nn.CudaOptions(precision=options.precision))
+        inner = nn.CudaBackend(nn.CudaOptions(precision=options.precision))
+    backend = timed_backend(inner)
 
     def config(params: dict[str, float]) -> nn.TrainConfig:
         return nn.TrainConfig(
@@ -86,20 +100,73 @@ def search(
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         with spearmint.Search(SPACE, directory=folder, method=options.method, seed=seed) as one:
-            timed = Timed(one)
-            run_trials(
-                timed,  # type: ignore[arg-type]
-                config,
-                train,
-                valid,
-                trials=options.trials,
-                batch=batch,
-                monitor="loss",
-                backend=backend,
-            )
+            start, timed = time.perf_counter() - began, Timed(one)
+            if options.search:
+                formulas(timed, options.trials, batch, options.epochs)
+            else:
+                run_trials(
+                    timed,
+                    config,
+                    train,
+                    valid,
+                    trials=options.trials,
+                    batch=batch,
+                    monitor="loss",
+                    backend=backend,
+                )
             best = one.best.value
         seconds = time.perf_counter() - began
-    return {"seconds": seconds, "asking": timed.asking, "telling": timed.telling, "best": best}
+    parts = {"start": start, "proposals": timed.asking, **backend.seconds, "storage": timed.telling}
+    return {"seconds": seconds, **parts, "other": seconds - sum(parts.values()), "best": best}
+
+
+def formulas(search: Any, trials: int, batch: int, epochs: int) -> None:
+    """Ask for trials and tell the values of a formula that is like the loss of a network."""
+    random = np.random.default_rng(1)
+    for first in range(0, trials, batch):
+        asked = search.ask_many(min(batch, trials - first))
+        with search.one_transaction():
+            for trial in asked:
+                rate, momentum = np.log10(trial.params["lr"]), trial.params["momentum"]
+                loss = 0.5 + 0.1 * (rate + 1.3 + momentum) ** 2 + 0.004 * random.standard_normal()
+                curve = {k: float(loss + 1 / k) for k in range(epochs, 0, -max(1, epochs // 8))}
+                search.tell(trial, float(loss), reports=curve)
+
+
+def timed_backend(inner: Any) -> Any:
+    """Return a backend that trains on ``inner`` and counts the seconds of opening and epochs."""
+    from pycuda_nn.protocols import Backend
+
+    class Timing(Backend):
+        name = inner.name
+        missing = inner.missing
+        seconds: ClassVar[dict[str, float]] = {"opening": 0.0, "epochs": 0.0}
+
+        def open(self, *words: Any) -> Any:
+            return inner.open(*words)
+
+        def open_many(self, *words: Any) -> Any:
+            began = time.perf_counter()
+            group = inner.open_many(*words)
+            self.seconds["opening"] += time.perf_counter() - began
+            run, close = group.run_epochs, group.close
+
+            def run_epochs(inputs: Any) -> Iterator[Any]:
+                began = time.perf_counter()
+                for found in run(inputs):
+                    self.seconds["epochs"] += time.perf_counter() - began
+                    yield found
+                    began = time.perf_counter()
+
+            def close_group() -> None:
+                began = time.perf_counter()
+                close()
+                self.seconds["opening"] += time.perf_counter() - began
+
+            group.run_epochs, group.close = run_epochs, close_group
+            return group
+
+    return Timing()
 
 
 class Timed:
@@ -168,8 +235,9 @@ def line(row: dict[str, Any]) -> str:
     """Return a row as text."""
     return (
         f"{row['network']} batch {row['batch']}: {row['seconds']:.2f} s, {row['of_single']:.3f} of "
-        f"single trials (proposals {row['asking']:.2f} s, storage {row['telling']:.2f} s), best "
-        f"loss {row['best']:.4f}"
+        f"single trials, best loss {row['best']:.4f} ("
+        + ", ".join(f"{part} {row[part]:.2f}" for part in PARTS)
+        + ")"
     )
 
 
