@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -38,6 +39,8 @@ def searched(root: Path) -> Path:
     for i in range(6):
         study.add_complete({"X": (i / 10, 0.5), "act": ("tanh",)}, float(i), source="test")
     study.add_running(point())
+    del study
+    gc.collect()  # closes the database: a connection of sqlite3 is in a reference cycle
     return root
 
 
