@@ -1,14 +1,17 @@
-"""Standard streams that the caller closed, or whose encoding lacks characters."""
+"""Standard streams that are closed, lack characters in their encoding, or are very narrow."""
 
 from __future__ import annotations
 
 import codecs
 import io
 import os
+import shutil
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
-__all__ = ["allow_any_text", "open_closed_streams"]
+__all__ = ["allow_any_text", "help_width", "open_closed_streams"]
+
+_COLUMNS = 40
 
 
 def open_closed_streams() -> None:
@@ -34,3 +37,9 @@ def allow_any_text(stream: TextIO) -> None:
     if codecs.lookup(stream.encoding).name == "ascii":
         stream.reconfigure(encoding="utf-8")
     stream.reconfigure(errors="backslashreplace")
+
+
+def help_width() -> dict[str, Any]:
+    """Return settings for click, whose help fails in a terminal of less than 10 columns."""
+    is_narrow = shutil.get_terminal_size().columns < _COLUMNS
+    return {"terminal_width": _COLUMNS} if is_narrow else {}

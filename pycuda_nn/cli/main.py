@@ -19,7 +19,7 @@ from pycuda_nn.cli.evaluate import evaluate
 from pycuda_nn.cli.predict import predict
 from pycuda_nn.cli.train import train
 from pycuda_nn.errors import PycudaNNError
-from starmint.streams import open_closed_streams
+from starmint.streams import help_width, open_closed_streams
 
 COMMANDS: tuple[click.Command, ...] = (describe, train, evaluate, predict, bench)
 
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_closed_streams()
     logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
-        code = cli.main(args=argv, prog_name="pycuda-nn", standalone_mode=False)
+        code = cli.main(args=argv, prog_name="pycuda-nn", standalone_mode=False, **help_width())
     except PycudaNNError as error:
         click.echo(f"Error: {error}", err=True)
         return error.exit_code

@@ -15,7 +15,7 @@ import click
 
 from spearmint import __version__
 from spearmint.errors import Interrupted, SpearmintError, did_you_mean
-from starmint.streams import open_closed_streams
+from starmint.streams import help_width, open_closed_streams
 
 _OS_FIX = "Fix this and rerun the command; finished trials are safe."
 
@@ -175,7 +175,7 @@ def main() -> None:
     # At exit, Python looks for reference cycles several times: a second with Optuna and scipy.
     atexit.register(gc.freeze)
     try:
-        code = cli.main(prog_name="spearmint", standalone_mode=False)
+        code = cli.main(prog_name="spearmint", standalone_mode=False, **help_width())
         sys.exit(code if isinstance(code, int) else 0)
     except SpearmintError as error:
         _end(str(error), error.exit_code)

@@ -19,7 +19,7 @@ from starcluster.cli.app import App
 from starcluster.cli.signals import exit_code_of, interrupted, like_ctrl_c
 from starcluster.errors import InputError, StarClusterError, did_you_mean
 from starcluster.original import command_of
-from starmint.streams import open_closed_streams
+from starmint.streams import help_width, open_closed_streams
 
 log = logging.getLogger("starcluster")
 
@@ -223,7 +223,7 @@ def main() -> None:
     open_closed_streams()
     try:
         with like_ctrl_c():
-            cli(prog_name="starcluster")
+            cli(prog_name="starcluster", **help_width())
     except StarClusterError as error:
         _report(error)
         sys.exit(exit_code_of(error))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import commands
+
 COMMANDS = ("spearmint", "starcluster", "sge_jobs", "condor_jobs", "pycuda_nn")
 _CLOSE = 'exec "$@" >&- 2>&- <&-'
 
@@ -62,6 +64,14 @@ def test_a_character_that_the_encoding_lacks_is_shown(encoding: str, shown: str)
         timeout=120,
     )
     assert shown in done.stdout.decode("utf-8" if encoding == "ascii" else encoding)
+
+
+@pytest.mark.parametrize("package", COMMANDS)
+def test_help_in_a_terminal_of_one_column(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1")
+    done = commands.run(package, "--help")
+    assert done.returncode == 0
+    assert "xamples:" in done.stdout.replace("\n", "") or package in ("sge_jobs", "condor_jobs")
 
 
 def test_a_network_is_trained_without_standard_error() -> None:
