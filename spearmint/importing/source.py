@@ -40,6 +40,10 @@ def read_source(
             f"no such file or directory: {source}",
             "Name a CSV file, the directory of another search, or the URL of a storage.",
         )
+    if not (is_csv or path.is_dir()):  # such as <(zcat results.csv.gz)
+        raise InputError(
+            f"{source} is neither a file nor a directory", "Write the rows to a CSV file first."
+        )
     if is_csv:
         _refuse_database(path)
         if study is not None:

@@ -45,6 +45,8 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
     file = path or default_path(environment)
     if file.is_dir():
         raise ConfigError(f"the config file {short(file)} is a directory", "Name a file in it.")
+    if file.exists() and not file.is_file():  # such as <(gpg -d config.gpg); it is read twice
+        raise ConfigError(f"the config {short(file)} is not a regular file", "Write it to a file.")
     if not file.is_file():
         if path is not None or environment.get("STARCLUSTER_CONFIG"):
             fix = f"Create it: starcluster -c {short(file)} help"

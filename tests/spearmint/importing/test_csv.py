@@ -98,6 +98,13 @@ def test_an_export_comes_back(
     assert counts(imported(source, tmp_path / "out.csv")) == ["0 trials", "3 trials", "2 rows"]
 
 
+def test_a_pipe_is_refused(experiment: ExperimentDir, tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    done = commands.spearmint("import", experiment.config, pipe)
+    assert done.returncode == 2
+    assert f"{pipe} is neither a file nor a directory" in done.stderr
+
+
 def test_dry_run_stores_nothing(imported: Import, experiment: ExperimentDir, rows: Path) -> None:
     before = sorted(experiment.root.iterdir())
     assert counts(imported(experiment, rows, "--dry-run")) == ["2 trials"]

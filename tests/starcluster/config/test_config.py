@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -386,6 +387,12 @@ def test_a_config_without_templates_and_a_directory_have_a_fix(tmp_path: Path) -
         load(tmp_path, "[global]\n").template()
     with pytest.raises(ConfigError, match="directory"):
         config.load(tmp_path, {})
+
+
+def test_a_pipe_is_not_called_missing(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="not a regular file"):
+        config.load(pipe)
 
 
 def test_the_template_taken_without_a_name(tmp_path: Path) -> None:
