@@ -51,6 +51,11 @@ def _on_nodes(need: Resources) -> Resources:
             f"--nodes={need.nodes} needs a parallel environment of Grid Engine",
             f"Add --pe=NAME: one with control_slaves TRUE and allocation_rule {need.slots}.",
         )
+    if 0 < need.gpus < 1:
+        raise InputError(
+            f"a trial on several hosts cannot have a share of a GPU: --gpus={need.gpus:g}",
+            "Request whole GPUs, e.g. --gpus=1, or one host: --nodes=1.",
+        )
     if need.gpus % need.slots:
         raise InputError(
             f"cannot divide --gpus={need.gpus:g} of each host by --slots={need.slots}",

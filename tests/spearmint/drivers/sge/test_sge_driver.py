@@ -114,6 +114,8 @@ def test_gpus_on_several_hosts_need_a_cell_that_counts_them_for_each_slot(
     make, cell, request_of
 ) -> None:
     need = {"gpus": 2, "nodes": 2, "slots": 1, "parallel_environment": "spread"}
+    with pytest.raises(InputError, match=r"share of a GPU: --gpus=0\.5"):
+        make(**{**need, "gpus": 0.5}).preview(request_of(1))
     with pytest.raises(InputError, match="counts gpu for each job") as error:
         make(**need).preview(request_of(1))
     assert "sed '/^gpu /s/ JOB / YES /' > complexes && qconf -Mc complexes" in error.value.fix
