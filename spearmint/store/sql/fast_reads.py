@@ -172,6 +172,11 @@ class BulkReadStorage(RDBStorage):
         with self.writing() as connection:
             complete(connection, trial_id, values, attributes, gaps)
 
+    def read_trials(self, trial_ids: Iterable[int]) -> list[FrozenTrial]:
+        """Return the trials with these ids, by id."""
+        with self.connection() as connection:
+            return _read_named(connection, true(), trial_ids)
+
     def get_trial(self, trial_id: int) -> FrozenTrial:
         """Return a trial, like the method of Optuna that this overrides.
 
@@ -192,11 +197,6 @@ class BulkReadStorage(RDBStorage):
         """Store intermediate values of a running trial, by step."""
         with self.writing() as connection:
             report(connection, trial_id, values)
-
-    def read_trials(self, trial_ids: Iterable[int]) -> list[FrozenTrial]:
-        """Return the trials with these ids, by id."""
-        with self.connection() as connection:
-            return _read_named(connection, true(), trial_ids)
 
 
 def one_view(storage: BaseStorage) -> AbstractContextManager[None]:
