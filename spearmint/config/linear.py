@@ -59,7 +59,7 @@ def _constraint(
     weights = tuple((name, weight) for name, weight in sums.items() if weight != 0.0)
     high = right.constant - left.constant
     if not weights:
-        raise LinearProblem(f"require {text!r} has no variable", _EXAMPLE)
+        raise LinearProblem(f"a comparison of require {text!r} has no variable", _EXAMPLE)
     if not all(map(math.isfinite, (high, *sums.values()))):
         raise LinearProblem(
             f"require {text!r} has a number that is too large", "Divide both sides."

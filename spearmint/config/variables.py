@@ -71,7 +71,9 @@ def _refuse_guess(document: Document, i: int, *fields: str) -> None:
 def guess_problem(variable: Variable, guess: float, spread: float) -> tuple[str, str, str] | None:
     """Return the field that is invalid, why, and the fix; None if a guess is valid."""
     if not fits(variable, guess):
-        what = f"guess {guess:g} of {variable.name!r} is out of bounds"
+        is_whole = variable.kind is not Kind.INT or float(guess).is_integer()
+        problem = "is out of bounds" if is_whole else "is not a whole number"
+        what = f"guess {guess:g} of {variable.name!r} {problem}"
         return "guess", what, f"Expected {describe(variable)}."
     if not 0.0 < spread <= _MOST_SPREAD:
         what = f"spread {spread:g} of {variable.name!r} is out of bounds"

@@ -29,12 +29,17 @@ def read_fidelity(given: int | Mapping[str, Any] | None) -> Fidelity | None:
     fields = dict(given) if isinstance(given, Mapping) else {"max": given}
     name = fields.pop("name", NAME)
     known = {key: fields.pop(key) for key in _KEYS if key in fields}
-    if fields or "max" not in known or not isinstance(name, str) or not name.strip():
+    if fields:
+        unknown = ", ".join(map(repr, fields))
+        raise InputError(
+            f"invalid fidelity: unknown {unknown}, expected {', '.join(('name', *_KEYS))}", _FORM
+        )
+    if "max" not in known or not isinstance(name, str) or not name.strip():
         raise InputError(f"invalid fidelity {given!r}", f"{_FORM}.")
     for key, value in known.items():
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
             raise InputError(
-                f"invalid fidelity: {key} is {value!r}, expected a whole number", _FORM
+                f"invalid fidelity: {key} is {value!r}, expected a whole number above 0", _FORM
             )
     fidelity = Fidelity(
         name=name.strip(),

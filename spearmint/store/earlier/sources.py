@@ -93,6 +93,8 @@ def read_earlier(source: str, here: Path) -> list[EarlierSearch]:
     Raises:
         InputError: There is nothing to learn from, or it cannot be read.
     """
+    if not source.strip():
+        raise InputError("learn_from has an empty name", "Name the directory of a search, or none.")
     try:
         place, study = _split(source)
         if "://" in place:

@@ -149,7 +149,12 @@ def test_what_cannot_be_used_is_an_error(
     assert done.returncode == 2
     assert "missing: no such file or directory" in done.stderr
     assert not (new.root / "spearmint.db").exists()
+    done = new.run("--learn-from=")
+    assert done.returncode == 2
+    assert "empty name" in done.stderr
     other = {"z": (0, 1)}
+    with pytest.raises(InputError, match="several regions"):
+        spearmint.Search(other, directory=tmp_path / "out", learn_from=["regions"])
     with pytest.raises(InputError, match="no variable of this search"):
         spearmint.Search(other, directory=tmp_path / "out", learn_from=old.root)
     two = {"a": "minimize", "b": "maximize"}

@@ -33,7 +33,7 @@ def test_a_guess_and_its_spread(tmp_path: Path) -> None:
     ("line", "facts"),
     [
         ("type: FLOAT min: 0 max: 1 guess: 2", ["'a'", "2", "3:48"]),
-        ("type: INT min: 0 max: 9 guess: 2.5", ["'a'", "2.5"]),
+        ("type: INT min: 0 max: 9 guess: 2.5", ["'a'", "2.5", "whole number"]),
         ("type: FLOAT min: 0 max: 1 guess: nan", ["'a'", "nan"]),
         ("type: FLOAT min: 0 max: 1 guess: 1 spread: 0", ["'a'", "spread 0"]),
         ("type: FLOAT min: 0 max: 1 guess: 1 spread: 1.5", ["'a'", "spread 1.5"]),

@@ -73,6 +73,7 @@ def test_a_chain_of_signs_is_several_constraints() -> None:
         pytest.param(f"units[{'9' * 5000}] >= 9", ["2 elements"], id="long index"),
         ("act > 1", ["ENUM"]),
         ("a - a <= 1", ["no variable"]),
+        ("m < 0.5 > 0.2", ["a comparison of", "no variable"]),
         ("m / 0 < 1", ["by 0"]),
         ("(" * 60 + "m", ["brackets"]),
         ("a = 3", ["'= 3'"]),

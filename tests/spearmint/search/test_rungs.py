@@ -121,10 +121,11 @@ def test_rungs_of_a_config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "fact"),
     [
-        (0, "expected 1"),
+        (0, "whole number above 0"),
+        (-3, "whole number above 0"),
         (True, "True"),
         ({"min": 3}, "'min'"),
-        ({"max": 9, "eta": 3}, "'eta'"),
+        ({"max": 9, "eta": 3}, "unknown 'eta', expected name, min, max, reduction_factor"),
         ({"max": 2.5}, "2.5"),
         ({"max": 9, "reduction_factor": 1}, "reduction_factor 1"),
         ({"max": 9, "name": ""}, "''"),
