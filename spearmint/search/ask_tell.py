@@ -17,6 +17,7 @@ from spearmint.model import Result, Trial, TrialState
 from spearmint.search.display import PointTrial
 from spearmint.search.opening import OpenSearch
 from spearmint.search.proposal import Proposal, has_failed, to_reports, to_told
+from spearmint.search.recommended import Recommends
 from spearmint.search.rungs import part_of, resumed
 from spearmint.store.records import Records
 from spearmint.trial.languages import to_arrays, to_entries
@@ -41,7 +42,7 @@ def one_thread(
     return guarded
 
 
-class AskTell:
+class AskTell(Recommends):
     """The methods of a search that evaluate no function themselves."""
 
     _opened: OpenSearch
