@@ -15,6 +15,7 @@ from spearmint.acquisition.grid import rank_grid
 from spearmint.acquisition.log_ei import LogEI, NegativeMean
 from spearmint.acquisition.maximize import SAME, Acquisition, candidates, finish, maximize
 from spearmint.acquisition.prior import LogPrior
+from spearmint.acquisition.replicates import Replicates
 from spearmint.feasible import draws
 from spearmint.gp.fit import fit, recent_subset
 from spearmint.gp.numerics import Array, one_blas_thread
@@ -77,6 +78,7 @@ def next_points(
     prior: LogPrior | None = None,
     model: Model | None = None,
     on_fit: OnFit | None = None,
+    replicates: Replicates | None = None,
 ) -> Iterator[Array]:
     """Yield valid points to evaluate next, shape ``(D,)``, from one fit of the model.
 
@@ -95,6 +97,7 @@ def next_points(
         prior: The user's guess where the best point is.
         model: Fits the model of the objective; None for ``fit``.
         on_fit: Called after the fit, before the first point.
+        replicates: The points that can be repeated under noise; None for none.
     """
     seen = np.concatenate((points, pending))
     pool = None
@@ -121,6 +124,8 @@ def next_points(
                 margin, refine = _margin(pool.posterior, settings, rng), not settings.grid_size
                 ranked = pool.ranked(space, rng, margin=margin, refine=refine)
             point = first_new(space, ranked, seen, rng)
+            if replicates is not None:
+                point = replicates.instead_of(point, pool.posterior if pool else posterior)
         yield point
         seen = np.concatenate((seen, point[None]))
         if pool is None:

@@ -74,6 +74,9 @@ class Chooser(BaseSampler):
     restart: int = 0
     """The restart that the last proposal belongs to, from 1; 0 if it does not look elsewhere."""
 
+    repeats: bool = False
+    """Whether the last proposal repeats an earlier point, because the values are noisy."""
+
     total: int | None = None
     """Number of trials after which the search ends; None if it is not known."""
 

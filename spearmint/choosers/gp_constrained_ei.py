@@ -40,6 +40,7 @@ class GPConstrainedEIChooser(GPEIOptChooser):
 
     models_limits = False
     looks_elsewhere = False
+    repeats_points = False
     several_objectives = False
 
     def _history(

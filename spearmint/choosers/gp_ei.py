@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spearmint.acquisition.maximize import Acquisition
     from spearmint.acquisition.next_point import OnFit
     from spearmint.acquisition.prior import LogPrior
+    from spearmint.acquisition.replicates import Replicates
     from spearmint.gp.numerics import Array
     from spearmint.gp.settings import Settings
 
@@ -40,6 +41,7 @@ class GPEIOptChooser(ModelChooser):
         warp: Whether to learn a monotone transformation of the objective.
         input_warp: Whether to learn a monotone transformation of each numeric parameter.
         elsewhere: Whether most trials look for another minimum after convergence.
+        replicates: Whether trials repeat good points under noise, in spaces of few points.
         seed: Any integer. Default: random.
     """
 
@@ -48,6 +50,7 @@ class GPEIOptChooser(ModelChooser):
     several_objectives = True
     learns = True
     looks_elsewhere = True
+    repeats_points = True
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class GPEIOptChooser(ModelChooser):
         warp: bool = True,
         input_warp: bool = True,
         elsewhere: bool = True,
+        replicates: bool = True,
         seed: int | None = None,
     ) -> None:
         super().__init__(seed=seed)
@@ -80,6 +84,7 @@ class GPEIOptChooser(ModelChooser):
         self.warp = warp
         self.input_warp = input_warp
         self.elsewhere = elsewhere
+        self.replicates = replicates
 
     def _history(
         self, study: Study, trials: Sequence[FrozenTrial], space: dict[str, BaseDistribution]
@@ -139,7 +144,19 @@ class GPEIOptChooser(ModelChooser):
             prior=prior,
             model=model_of(past),
             on_fit=on_fit,
+            replicates=self._replicates(past),
         )
+
+    def _replicates(self, past: History) -> Replicates | None:
+        """Return the points that can be repeated; None if no trial is a repetition."""
+        if not self.replicates or not self.repeats_points or self.noiseless:
+            return None
+        from spearmint.choosers.replicating import replicates_of
+
+        return replicates_of(past, self._notices.append, self._mark_repeated)
+
+    def _mark_repeated(self) -> None:
+        self.repeats = True
 
     def _settings(self) -> Settings:
         """Return the settings of the search for the next point."""
@@ -210,6 +227,7 @@ class GPEIChooser(GPEIOptChooser):
             warp=warp,
             input_warp=input_warp,
             elsewhere=False,
+            replicates=False,
             seed=seed,
         )
         if grid_size < 1:

@@ -33,6 +33,7 @@ class GPEIperSecChooser(GPEIOptChooser):
     """
 
     looks_elsewhere = False
+    repeats_points = False
 
     def _factor(
         self, past: History, settings: Settings, rng: np.random.Generator

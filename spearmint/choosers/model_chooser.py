@@ -121,7 +121,7 @@ class ModelChooser(Chooser):
     ) -> Iterator[dict[str, Any]]:
         """Yield the values of ``points``, and set how each was proposed."""
         while True:
-            self.restart = 0
+            self.restart, self.repeats = 0, False
             point = next(points)
             if past.ensemble is not None:
                 self.learned = past.ensemble.weights

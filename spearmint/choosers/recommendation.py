@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from spearmint.choosers.tree import Tree
     from spearmint.gp.numerics import Array
 
-# Minimum number of different values for a model.
-_FEWEST = 8
+# Minimum number of different values for a model, and if a repeated point shows that there is noise:
+# error rates of few examples have few values.
+_FEWEST, _FEWEST_REPEATED = 8, 3
 # Maximum number of observations in the model.
 _MOST = 500
 # Below this noise, in standard deviations of the (warped) values, the best value is the best trial.
@@ -34,12 +36,16 @@ class Estimate:
         expected: Expected value without noise.
         sd: Standard deviation of ``expected``.
         noise_sd: Standard deviation of the noise of one trial at its point.
+        trials: Number of complete trials at its point.
+        mean: Mean of their values.
     """
 
     number: int
     expected: float
     sd: float
     noise_sd: float
+    trials: int = 1
+    mean: float = math.nan
 
 
 def recommend(
@@ -48,9 +54,10 @@ def recommend(
     """Return the estimates of the recommended trial, and of the one with the best value.
 
     Recommended is the complete trial with the best expected value (Frazier 2018, arXiv:1807.02811,
-    section 4.2). None if fewer than eight values differ, if the model finds no noise, or if a point
-    that was repeated always gave the same value: what looks like noise is a rough objective. The
-    same study and seed give the same answer. ``tree`` has the parameters if some are conditional.
+    section 4.2). None if fewer than eight values differ (three, if a repeated point gave another
+    value), if the model finds no noise, or if a point that was repeated always gave the same value:
+    what looks like noise is a rough objective. The same study and seed give the same answer.
+    ``tree`` has the parameters if some are conditional.
     """
     rng = np.random.default_rng(seed)
     some = some_trials_of(study, -1, rng)
@@ -60,7 +67,11 @@ def recommend(
     if not space:
         return None
     past = history(study, complete, space, constrained=True, tree=tree)
-    if len(np.unique(past.y)) < _FEWEST or _repeats_exactly(past.points, past.y):
+    exact = repetitions(past.points, past.y)
+    is_noisy = not all(exact)
+    if exact and not is_noisy:
+        return None
+    if len(np.unique(past.y)) < (_FEWEST_REPEATED if is_noisy else _FEWEST):
         return None
     from spearmint.gp.estimates import estimates  # imports scipy
     from spearmint.gp.fit import subset
@@ -71,19 +82,23 @@ def recommend(
     if found.noise_share < _LEAST_NOISE:
         return None
     sign = sign_of(study)
-    recommended, luckiest = (
-        Estimate(
+
+    def estimate(i: int) -> Estimate:
+        same = past.y[np.all(past.points == past.points[kept[i]], axis=1)]
+        return Estimate(
             number=past.trials[kept[i]].number,
             expected=sign * float(found.mean[i]),
             sd=float(found.sd[i]),
             noise_sd=float(found.noise_sd[i]),
+            trials=len(same),
+            mean=sign * float(same.mean()),
         )
-        for i in (int(np.argmin(found.mean)), int(np.argmin(y)))
-    )
-    return recommended, luckiest
+
+    return estimate(int(np.argmin(found.mean))), estimate(int(np.argmin(y)))
 
 
-def _repeats_exactly(points: Array, y: Array) -> bool:
-    """Return whether points occur twice, and each of them always has the same value."""
-    unique, first, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
-    return len(unique) < len(points) and bool(np.all(y == y[first][inverse.ravel()]))
+def repetitions(points: Array, y: Array) -> list[bool]:
+    """Return for each row of ``points`` that equals an earlier one, whether the value is equal."""
+    _, first, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    again = np.setdiff1d(np.arange(len(points)), first)
+    return [bool(y[i] == y[first[inverse.ravel()[i]]]) for i in again]

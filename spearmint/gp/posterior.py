@@ -148,6 +148,16 @@ class Posterior:
         """Return the correlation of ``points`` with the N points, ``(S, m, N)``."""
         return matern52(self._sq_distances(self.warped(points)))
 
+    def covariance(self, points: Array) -> Array:
+        """Return the noise-free covariances of ``points`` (m, D), shape ``(S, m, m)``."""
+        warped = self.warped(points)
+        prior = self.correlation_of(warped, warped)
+        half = times_lower_transposed(self.correlation(points), self.inverse_factor)
+        left = prior - half @ half.transpose(0, 2, 1)
+        diagonal = np.arange(len(points))
+        left[:, diagonal, diagonal] = np.maximum(left[:, diagonal, diagonal], VARIANCE_FLOOR)
+        return np.asarray(self.scale[:, None, None] * left)
+
     def kernel(self, points: Array) -> tuple[Array, Array]:
         """Return the correlation with the N points and its derivative by r^2, ``(S, m, N)``."""
         return matern52_slope(self._sq_distances(self.warped(points)))

@@ -21,6 +21,7 @@ from spearmint.model import Experiment, Trial, TrialState
 from spearmint.store.distributions import guessed_points, to_flat, to_params
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.sql.fast_reads import one_transaction, one_view
+from spearmint.store.strategy import Proposed
 
 
 class Asking:
@@ -31,9 +32,9 @@ class Asking:
     _study: optuna.Study
     _distributions: dict[str, BaseDistribution]
     _tree: Tree | None
-    _elsewhere: dict[frozenset[tuple[str, Any]], int]  # restarts of points ahead of need
+    _proposed: dict[frozenset[tuple[str, Any]], Proposed]  # of points ahead of need
 
-    def _note_strategy(self, trial_id: int, restart: int) -> None:
+    def _note_strategy(self, trial_id: int, proposed: Proposed) -> None:
         raise NotImplementedError
 
     def at(self, points: Sequence[Mapping[str, Any]]) -> list[Trial]:
@@ -84,10 +85,11 @@ class Asking:
             asked = self._study.ask(self._distributions if self._tree is None else {})
             if self._tree is not None:
                 self._tree.suggest(asked)
-        restart = self._restart
-        if restart and "fixed_params" in self._storage.get_trial_system_attrs(asked._trial_id):
-            restart = 0  # a queued point
-        self._note_strategy(asked._trial_id, restart)
+        proposed, plain = self._last_proposed, Proposed()
+        if proposed != plain:
+            is_queued = "fixed_params" in self._storage.get_trial_system_attrs(asked._trial_id)
+            proposed = plain if is_queued else proposed
+        self._note_strategy(asked._trial_id, proposed)
         return self._asked(asked.number, asked.params)
 
     def ask_many(self, count: int) -> list[Trial]:
@@ -133,15 +135,17 @@ class Asking:
         while True:
             with self._wraps_sampler_errors():
                 point = next(points)
-            if restart := self._restart:
-                self._elsewhere[frozenset(point.items())] = restart
+            if (proposed := self._last_proposed) != Proposed():
+                self._proposed[frozenset(point.items())] = proposed
             yield point
 
     @property
-    def _restart(self) -> int:
-        """The restart that the last proposal belongs to; 0 if it does not look elsewhere."""
+    def _last_proposed(self) -> Proposed:
+        """How the last point was proposed."""
         sampler = self._study.sampler
-        return sampler.restart if isinstance(sampler, Chooser) else 0
+        if not isinstance(sampler, Chooser):
+            return Proposed()
+        return Proposed(sampler.restart, sampler.repeats)
 
     @wraps_storage_errors()
     def add_running(self, point: Mapping[str, Any]) -> Trial:
@@ -152,7 +156,8 @@ class Asking:
             distributions=self._distributions_of(point),
         )
         trial_id = self._storage.create_new_trial(self._study._study_id, running)
-        self._note_strategy(trial_id, self._elsewhere.pop(frozenset(point.items()), 0))
+        proposed = self._proposed.pop(frozenset(point.items()), Proposed())
+        self._note_strategy(trial_id, proposed)
         return self._asked(self._storage.get_trial_number_from_id(trial_id), point)
 
     def _distributions_of(self, point: Mapping[str, Any]) -> dict[str, BaseDistribution]:

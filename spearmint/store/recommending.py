@@ -47,6 +47,8 @@ class Recommendation:
                 "expected": estimate.expected,
                 "sd": estimate.sd,
                 "noise_sd": estimate.noise_sd,
+                "trials": estimate.trials,
+                "mean": estimate.mean,
                 "best_value": luckiest,
             }
         }

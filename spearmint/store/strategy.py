@@ -20,6 +20,8 @@ from spearmint.store.sql.fast_reads import BulkReadStorage
 
 RESTART = "spearmint:restart"
 """Attribute of a trial that looks elsewhere: the number of its restart, from 1."""
+REPEATS = "spearmint:repeats"
+"""Attribute of a trial that repeats an earlier point, because the values are noisy: True."""
 LESSONS = "spearmint:lessons"
 """Attribute of a study: the earlier searches of the last run, see :class:`Lesson`."""
 _TRIALS: Any = models.TrialModel.__table__
@@ -68,6 +70,36 @@ class Elsewhere:
         return {"since_trial": self.since, "trials": self.trials, "restarts": self.restarts}
 
 
+@dataclass(frozen=True, slots=True)
+class Repetitions:
+    """Trials that repeat good points, because the values are noisy.
+
+    Attributes:
+        since: The first of them.
+        trials: Their number, of all states.
+    """
+
+    since: int
+    trials: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same as data for ``--json``."""
+        return {"since_trial": self.since, "trials": self.trials}
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """How a trial was proposed.
+
+    Attributes:
+        restart: The restart that it belongs to, from 1; 0 for none.
+        repeats: Whether it repeats an earlier point under noise.
+    """
+
+    restart: int = 0
+    repeats: bool = False
+
+
 class Strategy:
     """The methods of :class:`spearmint.store.study.Study` on how its chooser works."""
 
@@ -100,6 +132,22 @@ class Strategy:
             first, size, restarts = connection.execute(query).one()
         return Elsewhere(int(first) + 1, int(size), int(restarts)) if size else None
 
+    @wraps_storage_errors()
+    def repetitions(self) -> Repetitions | None:
+        """Return the trials that repeat good points under noise; None if there are none."""
+        if (storage := self._sql) is None:
+            trials = self._study.get_trials(deepcopy=False)
+            found = [trial.number for trial in trials if REPEATS in trial.user_attrs]
+            return Repetitions(min(found) + 1, len(found)) if found else None
+        query = (
+            select(func.min(_TRIALS.c.number), func.count())
+            .join_from(_TRIALS, _ATTRS, _ATTRS.c.trial_id == _TRIALS.c.trial_id)
+            .where(_TRIALS.c.study_id == self._study._study_id, _ATTRS.c.key == REPEATS)
+        )
+        with storage.connection() as connection:
+            first, size = connection.execute(query).one()
+        return Repetitions(int(first) + 1, int(size)) if size else None
+
     def _set_lessons(self, lessons: Sequence[Lesson]) -> None:
         """Store the earlier searches of this run; keep the weights of the same searches."""
         before = self.learned()
@@ -111,10 +159,12 @@ class Strategy:
         if list(lessons) != before:
             self._write(lessons)
 
-    def _note_strategy(self, trial_id: int, restart: int) -> None:
-        """Store how the trial ``trial_id`` was proposed; ``restart`` is 0 for the known minimum."""
-        if restart:
-            self._storage.set_trial_user_attr(trial_id, RESTART, restart)
+    def _note_strategy(self, trial_id: int, proposed: Proposed) -> None:
+        """Store how the trial ``trial_id`` was proposed."""
+        if proposed.restart:
+            self._storage.set_trial_user_attr(trial_id, RESTART, proposed.restart)
+        if proposed.repeats:
+            self._storage.set_trial_user_attr(trial_id, REPEATS, True)
         sampler = self._study.sampler
         weights = sampler.learned if isinstance(sampler, Chooser) else ()
         lessons = self.learned() if len(weights) else []

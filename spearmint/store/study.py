@@ -52,7 +52,7 @@ from spearmint.store.sql.fast_reads import one_transaction
 from spearmint.store.sql.lookups import Lookups
 from spearmint.store.sql.whole import WholeTrials
 from spearmint.store.sql.writes import GAP
-from spearmint.store.strategy import Strategy
+from spearmint.store.strategy import Proposed, Strategy
 
 OWNER = "spearmint:owner"
 TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
@@ -72,7 +72,7 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
         self._distributions = distributions(parents_first(experiment.variables))
         self._tree = tree_of(experiment.variables, experiment.linear)
         self._whole = WholeTrials(study._study_id, list(self._distributions), self._tree)
-        self._elsewhere: dict[frozenset[tuple[str, Any]], int] = {}
+        self._proposed: dict[frozenset[tuple[str, Any]], Proposed] = {}
         self._token = str(study.user_attrs.get(TOKEN, study.study_name))
 
     def use(self, sampler: BaseSampler, pruner: BasePruner | None = None) -> None:

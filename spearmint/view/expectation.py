@@ -15,11 +15,16 @@ def expectation(found: Recommendation, *, maximize: bool) -> list[str]:
         return []
     noise = _digits(found.expected.noise_sd, found.expected.noise_sd)
     lines = [f"expected: {_interval(found.expected)} (noise of one trial: ± {noise})"]
+    if found.expected.trials > 1:
+        mean = _digits(found.expected.mean, found.expected.sd)
+        lines.append(f"{found.expected.trials} trials at this point, mean value: {mean}")
     luckiest, word = found.luckiest, "highest" if maximize else "lowest"
     if luckiest.id == found.trial.id:
         return [*lines, f"this is also the trial with the {word} value"]
     value = format_value(float(luckiest.value or 0.0))
     expected = _interval(found.luckiest_expected)
+    if luckiest.params == found.trial.params:
+        return [*lines, f"{word} value: {value}, trial {luckiest.id} at the same point"]
     return [*lines, f"{word} value: {value}, trial {luckiest.id} (expected: {expected})"]
 
 

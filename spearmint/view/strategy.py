@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spearmint.formatting import plain
-from spearmint.store.strategy import Elsewhere, Lesson
+from spearmint.store.strategy import Elsewhere, Lesson, Repetitions
 from spearmint.store.study import Study
 
 _MOST_NAMED = 5
 
 
 def strategy_data(study: Study) -> dict[str, object]:
-    """Return what the search learns from and whether it looks elsewhere; only what there is."""
-    lessons, elsewhere = study.learned(), study.elsewhere()
+    """Return what the search learns from, whether it looks elsewhere and repeats; if it does."""
+    lessons, elsewhere, repeated = study.learned(), study.elsewhere(), study.repetitions()
     return {
         **({"learns_from": [each.to_json() for each in lessons]} if lessons else {}),
         **({"elsewhere": elsewhere.to_json()} if elsewhere is not None else {}),
+        **({"replicates": repeated.to_json()} if repeated is not None else {}),
     }
 
 
@@ -26,6 +27,8 @@ def strategy_lines(study: Study) -> Iterator[str]:
         yield _learned(lessons)
     if (elsewhere := study.elsewhere()) is not None:
         yield _looks(elsewhere)
+    if (repeated := study.repetitions()) is not None:
+        yield _repeats(repeated)
 
 
 def region_lines(studies: list[Study]) -> Iterator[str]:
@@ -41,6 +44,10 @@ def region_lines(studies: list[Study]) -> Iterator[str]:
     looking = [f"{region} (since trial {each.since})" for region, each in found if each is not None]
     if looking:
         yield f"Look elsewhere: {_listed(looking)}"
+    again = [(study.experiment.region, study.repetitions()) for study in studies]
+    repeating = [f"{region} ({each.trials} trials)" for region, each in again if each is not None]
+    if repeating:
+        yield f"Repeat good points under noise: {_listed(repeating)}"
 
 
 def _learned(lessons: list[Lesson]) -> str:
@@ -60,6 +67,11 @@ def _looks(elsewhere: Elsewhere) -> str:
     trials = "1 trial" if elsewhere.trials == 1 else f"{elsewhere.trials} trials"
     restarts = "1 restart" if elsewhere.restarts == 1 else f"{elsewhere.restarts} restarts"
     return f"Converged: looks elsewhere since trial {elsewhere.since}, {trials} in {restarts}"
+
+
+def _repeats(repeated: Repetitions) -> str:
+    trials = "1 trial repeats" if repeated.trials == 1 else f"{repeated.trials} trials repeat"
+    return f"Noisy values: {trials} good points since trial {repeated.since}"
 
 
 def _listed(texts: list[str]) -> str:

@@ -116,3 +116,26 @@ def test_a_point_with_the_same_value_twice_shows_that_there_is_no_noise() -> Non
     assert recommend(study) is None
     study.add_trial(create_trial(params=first.params, distributions=SPACE, value=first.value + 0.1))
     assert recommend(study) is not None
+
+
+def test_few_values_are_enough_if_a_repeated_point_gave_another_one() -> None:
+    """The error rate of few examples has few values, and the luckiest trial often has 0."""
+
+    def study(repeated: bool) -> optuna.Study:
+        rng = np.random.default_rng(0)
+        found = optuna.create_study()
+        space = {"x": FloatDistribution(0.0, 1.0)}
+        for i in range(40):
+            x = (i % 8) / 8 if repeated else i / 40
+            errors = rng.binomial(5, min(0.9, 0.1 + (x - 0.5) ** 2 * 4))
+            found.add_trial(
+                create_trial(params={"x": x}, distributions=space, value=float(errors) / 5)
+            )
+        return found
+
+    assert recommend(study(repeated=False)) is None
+    (recommended, _) = recommend(study(repeated=True)) or pytest.fail("nothing recommended")
+    x = study(repeated=True).trials[recommended.number].params["x"]
+    assert 0.25 < x < 0.75
+    values = [t.value for t in study(repeated=True).trials if t.params["x"] == x]
+    assert (recommended.trials, recommended.mean) == (5, pytest.approx(np.mean(values)))

@@ -6,10 +6,11 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spearmint
-from spearmint.store.strategy import RESTART
+from spearmint.store.strategy import REPEATS, RESTART
 from tests import commands
 
 FAST = "mcmc_iters=3,burnin=2"
@@ -117,3 +118,43 @@ def test_a_method_without_a_model_learns_nothing_from_the_last_generation(tmp_pa
     text, data = status(tmp_path)
     assert "Learns from" not in text
     assert "learns_from" not in data
+
+
+LEVELS = {"depth": range(1, 7), "rule": ["gini", "entropy"]}
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_status_and_the_report_count_the_repetitions_of_a_noisy_search(
+    tmp_path: Path, batch: int
+) -> None:
+    rng = np.random.default_rng(0)
+    with spearmint.Search(LEVELS, directory=tmp_path, method_args=FAST) as search:
+        for _ in range(24 // batch):
+            for trial in search.ask_many(batch) if batch > 1 else [search.ask()]:
+                loss = 0.05 * (trial.params["depth"] - 4) ** 2 + 0.2 * rng.standard_normal()
+                search.tell(trial, loss)
+        marked = [t.number for t in search._study._frozen() if REPEATS in t.user_attrs]
+        points = [tuple(trial.params.values()) for trial in search.trials]
+    assert marked
+    assert all(points[number] in points[:number] for number in marked)
+    text, data = status(tmp_path)
+    assert data["replicates"] == {"since_trial": marked[0] + 1, "trials": len(marked)}
+    trials = "1 trial repeats" if len(marked) == 1 else f"{len(marked)} trials repeat"
+    line = f"{trials} good points since trial {marked[0] + 1}"
+    assert line in text
+    best = commands.spearmint("best", "--json", tmp_path)
+    assert json.loads(best.stdout)["model"]["trials"] >= 1
+    assert commands.spearmint("report", tmp_path).returncode == 0
+    assert line in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_a_queued_point_is_not_counted_as_a_repetition(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    with spearmint.Search(LEVELS, directory=tmp_path, method_args=FAST) as search:
+        for _ in range(17):
+            trial = search.ask()
+            search.tell(trial, float(trial.params["depth"] + rng.standard_normal()))
+        before = search._study.repetitions()
+        search._study.enqueue({"depth": 2, "rule": "gini"}, repeat=True)
+        search.ask()
+        assert search._study.repetitions() == before
