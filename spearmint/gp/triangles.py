@@ -14,6 +14,8 @@ from spearmint.gp.numerics import Array
 # TRMM copies the triangle into its own order first. For few rows of a large triangle, as in a batch
 # of proposals, one TRMV for each row takes two thirds of the time; for one row, a third.
 FEW_ROWS, LARGE = 4, 500
+# Elements of a left factor up to which one call for all samples is faster, for its zeros.
+_SMALL = 1500
 
 
 def times_lower(left: Array, lower: Array) -> Array:
@@ -40,6 +42,8 @@ def times_symmetric(left: Array, lower: Array) -> Array:
 
 def _products(left: Array, lower: Array, *, transposed: bool) -> Array:
     """Return the products from BLAS, for which rows in memory are columns: it has A' = L B'."""
+    if left.shape[1] * left.shape[2] <= _SMALL:
+        return np.asarray(left @ (lower.transpose(0, 2, 1) if transposed else lower))
     out = np.empty_like(left, order="C")
     is_one_by_one = left.shape[1] <= FEW_ROWS and left.shape[2] >= LARGE
     for product, rows, triangle in zip(out, left, lower, strict=True):

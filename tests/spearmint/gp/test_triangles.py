@@ -7,7 +7,7 @@ from spearmint.gp.triangles import times_lower, times_lower_transposed, times_sy
 
 
 @pytest.mark.parametrize(
-    ("m", "n"), [(1, 1), (1, 7), (5, 3), (40, 33), (1, 520), (4, 520), (5, 520)]
+    ("m", "n"), [(1, 1), (1, 7), (5, 3), (40, 33), (50, 40), (1, 520), (4, 520), (5, 520)]
 )
 def test_products_are_those_of_square_matrices(m: int, n: int) -> None:
     rng = np.random.default_rng(m * n)
