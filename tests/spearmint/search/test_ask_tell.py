@@ -95,23 +95,29 @@ def test_results_of_a_block_are_stored_together(config: Path) -> None:
             search.tell(first, 0.5, reports={1: 0.75, 3: 0.5})
             search.tell(second, None, reason="odd", reports={1: 9.0})
             assert search.best.id == first.id
-            assert not stored_states(url) - {"RUNNING"}
-        assert stored_states(url) == {"COMPLETE", "FAIL", "RUNNING"}
+            assert stored_states(url) == ["RUNNING"] * 3
+        assert stored_states(url) == ["COMPLETE", "FAIL", "RUNNING"]
         assert len(trace.read_text().splitlines()) == len(lines) + 1
         with pytest.raises(InputError, match="not pending"), search.one_transaction():  # noqa: PT012
             search.tell(third, 0.25)
             search.report(first, 1, 0.5)
         trials = search.trials
+        with search.one_transaction():
+            fourth, _ = search.ask_many(2)
+            search.tell(fourth, 1.0)
+            assert [trial.id for trial in search.ask_many(1)] == [6]
+            assert len(stored_states(url)) == 3  # all in the transaction of the block
+        assert [trial.id for trial in search.pending] == [5, 6]
         assert [trial.value for trial in trials] == [0.5, None, 0.25]
         assert [dict(trial.reports) for trial in trials] == [{1: 0.75, 3: 0.5}, {1: 9.0}, {}]
     with pytest.raises(InputError, match="closed"), search.one_transaction():
         pass
 
 
-def stored_states(url: str) -> set[str]:
-    """Return the states of trials that another process sees."""
+def stored_states(url: str) -> list[str]:
+    """Return the states of trials by number, as another process sees them."""
     with closing(sqlite3.connect(make_url(url).database)) as base:
-        return {state for (state,) in base.execute("SELECT state FROM trials")}
+        return [state for (state,) in base.execute("SELECT state FROM trials ORDER BY number")]
 
 
 def test_results_that_cannot_be_stored_are_errors(config: Path) -> None:
