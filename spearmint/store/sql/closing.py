@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import atexit
-from weakref import WeakSet
+import os
+from weakref import WeakKeyDictionary
 
 from optuna.storages import RDBStorage
 
-_OPEN: WeakSet[RDBStorage] = WeakSet()
+_OPEN: WeakKeyDictionary[RDBStorage, int] = WeakKeyDictionary()  # processes that opened them
 
 
 def close_at_exit(storage: RDBStorage) -> None:
@@ -16,10 +17,11 @@ def close_at_exit(storage: RDBStorage) -> None:
     SQLite deletes its write-ahead log only when the last connection is closed. The garbage
     collector closes them too, but commands skip its last run, see ``spearmint.cli.main``.
     """
-    _OPEN.add(storage)
+    _OPEN[storage] = os.getpid()
 
 
 @atexit.register
 def _close_all() -> None:
-    for storage in list(_OPEN):
-        storage.engine.dispose()
+    for storage, process in list(_OPEN.items()):
+        if process == os.getpid():  # a forked process has copies of the connections
+            storage.engine.dispose()
