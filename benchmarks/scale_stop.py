@@ -49,7 +49,7 @@ def stop_seconds(folder: Path, url: str, running: int) -> dict[str, float]:
         return _stopped(folder, [*options, f"--storage={url}"], concurrent, until)
 
     stopped(running, lambda: count() >= running, "RandomChooser")
-    waiting = [stopped(running, _after(_SETTLED_S)) for _ in range(_REPEATS)]
+    waiting = [stopped(running, _settled(folder / "log")) for _ in range(_REPEATS)]
     filling = []
     for _ in range(_REPEATS):
         known = count()
@@ -57,9 +57,16 @@ def stop_seconds(folder: Path, url: str, running: int) -> dict[str, float]:
     return {"stop_s": max(waiting), "stop_starting_s": max(filling)}
 
 
-def _after(seconds: float) -> Callable[[], bool]:
-    end = time.monotonic() + seconds
-    return lambda: time.monotonic() > end
+def _settled(log: Path) -> Callable[[], bool]:
+    """Return whether the search has begun a while ago."""
+    begun: list[float] = []
+
+    def is_settled() -> bool:
+        if not begun and " at a time" in log.read_text():
+            begun.append(time.monotonic())
+        return bool(begun) and time.monotonic() - begun[0] > _SETTLED_S
+
+    return is_settled
 
 
 def _stopped(folder: Path, options: list[str], concurrent: int, until: Callable[[], bool]) -> float:
