@@ -41,7 +41,13 @@ def help_(ctx: click.Context, command: str) -> None:
         return
     click.echo(f"Config file {short(file)} does not exist.")
     click.echo("  1  show the example\n  2  write the example to that file\n  q  quit")
-    choice = click.prompt("Your choice", type=click.Choice(["1", "2", "q"]), default="q")
+    try:
+        choice = click.prompt("Your choice", type=click.Choice(["1", "2", "q"]), default="q")
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):  # Ctrl-C
+            raise
+        click.echo(f"\n{group.get_help(parent)}")  # nobody can answer, as in a script
+        return
     if choice == "1":
         click.echo(example())
     elif choice == "2":

@@ -93,6 +93,8 @@ def test_a_first_help_offers_a_config(run: Run, home: Path) -> None:
     config.unlink()
     config.parent.rmdir()
     assert "~/.starcluster/config" in run("help", answer="q\n").stdout
+    asked = run("help")  # nobody answers
+    assert (asked.returncode, "  createkey (ck) " in asked.stdout) == (0, True)
     assert not config.exists()
     assert "[aws info]" in run("help", answer="1\n").stdout
     done = run("help", answer="2\n")
