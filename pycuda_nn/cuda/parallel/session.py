@@ -168,7 +168,7 @@ class DataParallelSession(Session):
         if self._watcher is not None:  # it must not ask a communicator that is being destroyed
             self._watcher.join(LIMIT_S)
         if self._world is not None and self._world.presence is not None:
-            failed = self._ranks.stopped or sys.exception() is not self._handled
+            failed = self._ranks.stopped or sys.exception() not in (None, self._handled)
             self._world.presence.leave(done=not failed)
         self._watchdog.close()
         made, self._made = self._made, []

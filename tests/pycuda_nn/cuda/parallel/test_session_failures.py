@@ -138,22 +138,28 @@ def test_a_host_that_is_lost_before_nccl_has_connected_ends_the_others(
     assert left == [False]
 
 
-@pytest.mark.parametrize("when", ["never", "between epochs", "before"])
-def test_an_error_between_epochs_ends_the_other_hosts(
-    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
-    """As of a full disk; an error that led to this training does not count."""
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch, opened: Callable[..., Any]) -> list[bool]:
+    """Two hosts have met; return whether this one has left as done."""
     from pycuda_nn.cuda.parallel import choose, rank, session
     from pycuda_nn.cuda.parallel.hosts import World
 
-    left: list[bool] = []
-    presence: Any = SimpleNamespace(lost=lambda: None, leave=lambda *, done: left.append(done))
+    told: list[bool] = []
+    presence: Any = SimpleNamespace(lost=lambda: None, leave=lambda *, done: told.append(done))
     world = World(size=2, first=0, unique_id=b"", presence=presence)
     monkeypatch.setattr(choose, "check_installed", lambda: None)
     monkeypatch.setattr(choose, "meet", lambda *_: world)
     monkeypatch.setattr(session, "joined", lambda *_: 1)
     monkeypatch.setattr(session, "_WATCH_S", 0.001)
     monkeypatch.setattr(rank.RankSession, "problem", lambda _: None)
+    return told
+
+
+@pytest.mark.parametrize("when", ["never", "between epochs", "before"])
+def test_an_error_between_epochs_ends_the_other_hosts(
+    opened: Callable[..., Any], left: list[bool], when: str
+) -> None:
+    """As of a full disk; an error that led to this training does not count."""
 
     def train() -> None:
         found = opened(gpus=1, hosts=2, meet="folder")
@@ -173,6 +179,18 @@ def test_an_error_between_epochs_ends_the_other_hosts(
                 train()
             raise
     assert left == [when != "between epochs"]
+
+
+def test_a_training_that_began_after_an_error_can_end_later(
+    opened: Callable[..., Any], left: list[bool]
+) -> None:
+    """As a session that is opened in an ``except`` block and used below it."""
+    try:
+        raise OSError("the first try")
+    except OSError:
+        session = opened(gpus=1, hosts=2, meet="folder")
+    session.close()
+    assert left == [True]
 
 
 def test_hosts_that_cannot_connect_end_after_a_limit(
