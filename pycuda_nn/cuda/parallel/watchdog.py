@@ -26,11 +26,14 @@ class Watchdog:
         """
         self._lost, self._ended = lost, threading.Event()
         self._thread: threading.Thread | None = None
+        try:
+            buses = [str(cuda.Device(ordinal).pci_bus_id()) for ordinal in ordinals]
+        except cuda.Error:
+            return  # there is no such GPU: its rank says so
         nvml = _open_nvml()
         if nvml is None:
             _LOG.debug("without NVML, a GPU that falls off the bus ends a training by a time limit")
             return
-        buses = [str(cuda.Device(ordinal).pci_bus_id()) for ordinal in ordinals]
         self._thread = threading.Thread(
             target=self._watch, args=(nvml, buses), name="watchdog", daemon=True
         )

@@ -64,3 +64,16 @@ def test_without_nvml_nothing_is_watched(
 
     monkeypatch.setitem(sys.modules, "pynvml", Broken() if broken else None)
     watchdog.Watchdog([0], pytest.fail).close()
+
+
+def test_a_gpu_that_does_not_exist_is_the_error_of_its_rank(
+    watchdog: Any, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of ``--hosts 2 --gpus all --device 9``: the watchdog has no error of its own."""
+
+    def missing(ordinal: int) -> None:
+        raise watchdog.cuda.Error("cuDeviceGet failed: invalid device ordinal")
+
+    monkeypatch.setattr(watchdog.cuda, "Device", missing)
+    watchdog.Watchdog([9], pytest.fail).close()
+    assert not nvml.asked
