@@ -14,14 +14,14 @@ _WORDS = {"true": 1.0, "false": 0.0, "infinity": math.inf, "none": 0.0}
 
 
 def number(text: str) -> float:
-    """Return the number of ``4``, ``20.5G``, ``1:30:00``, ``TRUE`` or ``INFINITY``.
+    """Return the number of ``4``, ``20.5G``, ``-4.000G``, ``1:30:00``, ``TRUE`` or ``INFINITY``.
 
     NaN, which is not in any relation, for another text.
     """
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    with contextlib.suppress(ValueError):
-        return read_size(text)
+    with contextlib.suppress(ValueError):  # a complex that is overbooked is negative
+        return -read_size(text[1:]) if text.startswith("-") else read_size(text)
     try:
         total = 0.0
         for part in text.split(":"):

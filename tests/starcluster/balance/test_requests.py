@@ -17,6 +17,8 @@ from starcluster.balance.cell.requests import matches, matches_queue, number, sa
         ("20.5G", 20.5 * 1024**3),
         ("2k", 2000.0),
         (".5G", 2.0**29),
+        ("-4.000G", -(2.0**32)),
+        ("-1", -1.0),
         ("0x10", 16.0),
         ("1:30:00", 5400.0),
         ("TRUE", 1.0),
