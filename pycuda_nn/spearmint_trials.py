@@ -227,14 +227,19 @@ class _Together:
             self._tell()
 
     def _tell(self) -> None:
-        """Tell the results that are not told yet, in one transaction."""
-        ended, self._ended = self._ended, []
-        if not ended:
+        """Tell the results that are not told yet, in one transaction.
+
+        After an error or Ctrl-C in one of them, the next call tells the others.
+        """
+        if not self._ended:
             return
+        told: list[int] = []
         with self._search.one_transaction():
-            for number, result in ended:
+            while self._ended:
+                number, result = self._ended.pop(0)
                 self._tell_one(number, result)
-        for number, _ in ended:
+                told.append(number)
+        for number in told:
             if path := self._path(self._trials[number]):
                 path.unlink(missing_ok=True)
         self._last = time.monotonic()

@@ -179,6 +179,27 @@ def test_an_interruption_loses_no_network_that_has_ended(
         assert [trial.id for trial in search.pending] == [2, 3]
 
 
+def test_an_interruption_while_results_are_told_loses_one_at_most(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spearmint_trials.time, "monotonic", lambda: 0.0)  # all at the same time
+    train, valid, _ = parts
+    told: list[int] = []
+
+    class Interrupted(spearmint.Search):
+        def tell(self, trial: Any, *values: Any, **more: Any) -> None:
+            told.append(trial.id)
+            if len(told) == 2:
+                raise KeyboardInterrupt
+            super().tell(trial, *values, **more)
+
+    with Interrupted(SPACE, directory=tmp_path / "out", method="random") as search:
+        with pytest.raises(KeyboardInterrupt):
+            run_trials(search, config, train, valid, trials=4, batch=4, backend="numpy")
+        assert told == [1, 2, 3, 4]
+        assert [trial.id for trial in search.pending] == [2]
+
+
 def test_wrong_arguments_are_errors(parts: Parts, tmp_path: Path) -> None:
     train, valid, _ = parts
     with open_search(tmp_path) as search:
