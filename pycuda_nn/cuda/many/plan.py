@@ -56,6 +56,7 @@ _FUSED_CAPABILITY = (8, 0)  # bfloat16 in tensor cores, asynchronous copies
 _CHUNK, _COLUMNS, _WEIGHT_ROWS, _WEIGHT_STAGES = 64, 64, 128, 3  # as in fused.cuh
 _STAGES = range(3, 6)  # of the other products
 _RESERVED_BYTES = 1 << 10  # of shared memory, by the driver for each block
+_SUMS_BYTES = 8 << 10  # of shared memory, for the column sums of gradient_many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +121,7 @@ class ManyPlan(TrainingPlan):
 
     def stages(self, facts: Facts) -> int:
         """Return the stages of a product of rows: two of its blocks fit on a multiprocessor."""
-        room = (facts.shared_bytes + _RESERVED_BYTES) // 2 - _RESERVED_BYTES
+        room = (facts.shared_bytes + _RESERVED_BYTES) // 2 - _RESERVED_BYTES - _SUMS_BYTES
         fits = [n for n in _STAGES if _stages_bytes(n, self.tile_rows) <= room]
         return max(fits, default=_STAGES[0])
 

@@ -136,7 +136,7 @@ def test_an_order_is_drawn_ahead_and_again_if_another_one_is_wanted(log: list[st
 
 @pytest.mark.parametrize(
     ("shared", "tile", "stages"),
-    [(232448, 128, 4), (232448, 64, 5), (166912, 128, 3), (101376, 64, 3)],
+    [(232448, 128, 4), (232448, 64, 5), (166912, 128, 3), (166912, 64, 4), (101376, 64, 3)],
 )
 def test_two_blocks_of_a_product_of_rows_fit_on_a_multiprocessor(
     shared: int, tile: int, stages: int, log: list[str]
