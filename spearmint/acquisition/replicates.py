@@ -92,10 +92,7 @@ def knowledge_gradients(posterior: Posterior, known: Array, new: Array) -> Array
 
 def _gain(heights: Array, slopes: Array) -> float:
     """Return min_i h_i - E[min_i (h_i + s_i Z)] for a standard normal Z."""
-    order = np.lexsort((heights, -slopes))
-    heights, slopes = heights[order], slopes[order]
-    lowest = np.append(True, -np.diff(slopes) > _PARALLEL)  # of parallel lines, the lower one
-    heights, slopes = heights[lowest], slopes[lowest]
+    heights, slopes = _lowest_of_parallel(heights, slopes)
     lines, starts = [0], [-np.inf]
     for i in range(1, len(heights)):
         while True:
@@ -111,3 +108,13 @@ def _gain(heights: Array, slopes: Array) -> float:
         return 0.0
     log_gain, _, _ = log_h(-np.abs(np.array(starts[1:])))
     return float(-np.diff(slopes[lines]) @ np.exp(log_gain))
+
+
+def _lowest_of_parallel(heights: Array, slopes: Array) -> tuple[Array, Array]:
+    """Return the lowest of the lines of each slope, by descending slope."""
+    order = np.argsort(-slopes)
+    heights, slopes = heights[order], slopes[order]
+    group = np.cumsum(np.append(0, -np.diff(slopes) > _PARALLEL))
+    order = np.lexsort((heights, group))
+    lowest = order[np.unique(group[order], return_index=True)[1]]
+    return heights[lowest], slopes[lowest]

@@ -36,6 +36,7 @@ def lowest(gp: Posterior, n: int) -> list[int]:
         ([1.0], [3.0]),
         ([0.0, 5.0, -1.0, 2.0], [0.3, -9.0, 0.3, 0.0]),
         ([0.2, 0.1, 0.1, 0.1], [0.0, 0.0, 1e-14, 2.0]),
+        ([0.9, -0.3, -0.2], [1e-14, 0.0, 0.5]),  # the lower of two lines has the lower slope
     ],
 )
 def test_the_gain_is_the_drop_of_the_expected_minimum(
