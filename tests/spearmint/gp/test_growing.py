@@ -20,11 +20,11 @@ def some_points(n: int, seed: int):
     return points
 
 
-def posterior_of(points) -> Posterior:
+def posterior_of(points, thetas=THETAS) -> Posterior:
     y = np.sin(5 * points[:, 0]) + points[:, 1] ** 2 + 0.3 * points[:, 2]
     none = points[:0]
     rng = np.random.default_rng(0)
-    return condition(points, y, none, THETAS, MASK, n_fantasies=1, rng=rng)
+    return condition(points, y, none, thetas, MASK, n_fantasies=1, rng=rng)
 
 
 @pytest.mark.parametrize(("n", "added"), [(5, 40), (LARGE, 53)])
@@ -72,3 +72,30 @@ def test_some_samples_of_a_large_posterior_keep_their_inverse() -> None:
             growing.posterior.correlation(new)
         )[0][:1],
     )  # fmt: skip
+
+
+def with_noise(log_noise: float):
+    return np.column_stack((THETAS[:, :3], np.full(2, log_noise)))
+
+
+def test_a_large_posterior_without_noise_has_no_inverse() -> None:
+    growing = Growing(posterior_of(some_points(LARGE, 1), with_noise(-17.0)))
+    assert growing.posterior.inverse is None
+
+
+def test_points_that_are_almost_known_end_the_inverse_and_change_nothing_else() -> None:
+    growing = Growing(grown := posterior_of(some_points(LARGE, 1), with_noise(-11.65)))
+    assert growing.posterior.inverse is not None
+    rng = np.random.default_rng(2)
+    near = some_points(1, 3)[0] + rng.normal(size=(60, 1)) * np.array([1e-4, 1e-4, 0.0])
+    for point in near:
+        normals = rng.standard_normal((2, 8))
+        growing.add(point, normals)
+        grown = grown.extended(point, normals)
+    found = growing.posterior
+    assert found.inverse is None
+    new = np.concatenate((some_points(2, 4), near[:2] + np.array([3e-3, 0, 0])))
+    np.testing.assert_allclose(found.predict(new)[0], grown.predict(new)[0], atol=1e-6)
+    np.testing.assert_allclose(
+        LogEI(found).with_gradient(new)[0], LogEI(grown).with_gradient(new)[0], rtol=1e-4
+    )
