@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.spearmint.conftest import MakeExperiment
@@ -26,3 +30,23 @@ def test_a_damaged_database_is_named(make_experiment: MakeExperiment, command: s
     assert f"{database}: file is not a database" in done.stderr
     assert "move it" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+FORKS = """
+import os, sys
+from spearmint.store.opening import open_storage
+
+storage = open_storage(f"sqlite:///{sys.argv[1]}")
+engine = storage._backend.engine
+engine.dispose = lambda: print("closed by", "parent" if os.getpid() == parent else "child")
+parent = os.getpid()
+if os.fork():
+    os.wait()
+sys.exit()
+"""
+
+
+def test_a_forked_process_closes_no_connection_of_its_parent(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", FORKS, str(tmp_path / "trials.db")]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    assert done.stdout == "closed by parent\n"
