@@ -187,6 +187,7 @@ class Aggregates:
     def _whole_rows(self, state: OptunaState | None = None) -> ColumnElement[bool]:
         """Return the condition of the trials in ``state`` that have all parameters."""
         storage = cast("BulkReadStorage", self._sql)
+        self._whole.forget_after(storage.rollbacks)
         with storage.connection() as connection:
             if state is None:
                 return self._whole.started(connection)

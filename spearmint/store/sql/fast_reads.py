@@ -20,7 +20,17 @@ from optuna.distributions import BaseDistribution, json_to_distribution
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, func, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RootTransaction,
+    Table,
+    and_,
+    bindparam,
+    func,
+    select,
+    true,
+)
 from sqlalchemy.orm import scoped_session, sessionmaker
 
 from spearmint.store.sql.deletion import delete_study
@@ -37,6 +47,10 @@ class BulkReadStorage(RDBStorage):
 
     _read_studies: set[int] | None = None
     _round: Connection | None = None
+    rollbacks = 0
+    """Number of ``one_transaction`` that stored nothing: what was read in one is not true later."""
+    on_rollback: Callable[[], None] | None = None
+    """Called after each."""
 
     @contextmanager
     def one_transaction(self, *, all_or_nothing: bool = False) -> Iterator[None]:
@@ -64,8 +78,20 @@ class BulkReadStorage(RDBStorage):
             finally:
                 self.scoped_session.remove()
                 self.scoped_session, self._round = sessions, None
-                if transaction.is_active:
-                    transaction.commit()  # also if a driver raised: its trials are stored
+                self._end(transaction)  # also if a driver raised: its trials are stored
+
+    def _end(self, transaction: RootTransaction) -> None:
+        """Commit ``transaction`` unless it was rolled back."""
+        is_stored = False
+        try:
+            if transaction.is_active:
+                transaction.commit()
+                is_stored = True
+        finally:
+            if not is_stored:
+                self.rollbacks += 1
+                if self.on_rollback is not None:
+                    self.on_rollback()
 
     def connection(self) -> AbstractContextManager[Connection]:
         """Return a connection to read with, which sees what ``one_transaction`` wrote."""

@@ -22,6 +22,15 @@ class TrialStorage(_CachedStorage):
     def __init__(self, backend: BulkReadStorage) -> None:
         super().__init__(backend)
         self._outlines: dict[int, StoredOutline] = {}
+        backend.on_rollback = self._forget
+
+    def _forget(self) -> None:
+        """Forget all trials: some were never stored, and others can get their numbers and ids."""
+        with self._lock:
+            self._studies.clear()
+            self._trial_id_to_study_id_and_number.clear()
+            self._study_id_and_number_to_trial_id.clear()
+        self._outlines.clear()
 
     def get_all_trials(
         self,

@@ -32,10 +32,20 @@ class WholeTrials:
 
     def __init__(self, study_id: int, names: Sequence[str], tree: Tree | None) -> None:
         self._study_id, self._names, self._tree = study_id, list(names), tree
+        self._rollbacks = 0
+        self._forget()
+
+    def _forget(self) -> None:
         self._lacking: list[int] = []  # ids of the ended trials that are not whole
         self._n_ended = 0  # trials that had ended when they were searched,
         self._open: set[int] = set()  # those that had not,
         self._last = -1  # and the last of both
+
+    def forget_after(self, rollbacks: int) -> None:
+        """Search all trials again if ``rollbacks`` is not the number of the last call."""
+        if rollbacks != self._rollbacks:
+            self._rollbacks = rollbacks
+            self._forget()
 
     def in_state(self, state: TrialState, connection: Connection) -> ColumnElement[bool]:
         """Return the condition of the whole trials in ``state``."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import optuna
 import pytest
 from optuna.trial import TrialState as OptunaState
 
+from spearmint.choosers import make_chooser
 from spearmint.model import Result, TrialState
 from spearmint.store.sql import whole
 from spearmint.store.study import Study
@@ -66,3 +68,44 @@ def test_ended_trials_are_checked_once(study: Study, monkeypatch: pytest.MonkeyP
     assert study.counts()[TrialState.RUNNING] == 1
     assert len(study.best()) == 1
     assert study.seconds() == 0.0
+
+
+def test_what_a_rolled_back_transaction_stored_is_forgotten(
+    study: Study, url: str, tmp_path: Path
+) -> None:
+    running, other = study.add_running(point()), opened(tmp_path, url)
+    with suppress(KeyboardInterrupt), study.one_transaction(all_or_nothing=True):
+        study.break_(running, Result(value=None, reason="no value"), tail="")
+        study.complete(study.add_running(point()), Result(value=1.0))
+        study._study.tell(half(study), 0.5)
+        check(study)
+        raise KeyboardInterrupt
+    check(study)
+    assert study.find(2) is None
+    # Other trials get their numbers and ids.
+    other.complete(other.add_running(point()), Result(value=3.0))
+    other._study.tell(half(other), 2.0)
+    other.complete(other.add_running(point()), Result(value=4.0))
+    check(study, other)
+    assert [trial.value for trial in study.best(None)] == [3.0, 4.0]
+
+
+def test_points_whose_storage_was_interrupted_are_no_trials(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add, begun = study.add_running, []
+
+    def interrupted(some) -> None:
+        begun.append(add(some))
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+
+    study.use(make_chooser("RandomChooser", {}, seed=1))
+    monkeypatch.setattr(study, "add_running", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study.ask_many(3)
+    monkeypatch.setattr(study, "add_running", add)
+    assert [trial.id for trial in begun] == [1, 2]
+    assert study.trials() == []
+    assert study.find(1) is None
+    assert [trial.id for trial in study.ask_many(3)] == [1, 2, 3]
