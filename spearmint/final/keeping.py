@@ -76,7 +76,8 @@ def _write_version(
 def _reason(error: OSError) -> str:
     """Return the cause; of a failed copy of a folder, that of its first file."""
     if isinstance(error, shutil.Error):
-        return str(error.args[0][0][2]).partition("] ")[2].partition(": ")[0]
+        text = str(error.args[0][0][2])  # "[Errno 28] No space left: 'a' -> 'b'", or without Errno
+        return text.partition("] ")[2].partition(": ")[0] or text
     return error.strerror or str(error)
 
 

@@ -160,7 +160,8 @@ class AskTell(Recommends):
         """Store everything that the block tells and reports in one transaction at its end.
 
         This is faster for many results. If the process is killed in the block, it stores nothing;
-        if the block raises, what it told before. Other threads wait.
+        if the block raises, what it told before. Other threads wait, and other processes that write
+        to the same SQLite file: keep the block short.
 
         Example:
             >>> with search.one_transaction():
