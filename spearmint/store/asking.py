@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -32,7 +33,7 @@ class Asking:
     _study: optuna.Study
     _distributions: dict[str, BaseDistribution]
     _tree: Tree | None
-    _proposed: dict[frozenset[tuple[str, Any]], Proposed]  # of points ahead of need
+    _proposed: dict[frozenset[tuple[str, Any]], deque[Proposed]]  # of points ahead of need
 
     def _note_strategy(self, trial_id: int, proposed: Proposed) -> None:
         raise NotImplementedError
@@ -135,9 +136,20 @@ class Asking:
         while True:
             with self._wraps_sampler_errors():
                 point = next(points)
-            if (proposed := self._last_proposed) != Proposed():
-                self._proposed[frozenset(point.items())] = proposed
+            key, proposed = frozenset(point.items()), self._last_proposed
+            if key in self._proposed or proposed != Proposed():  # a point can be proposed again
+                self._proposed.setdefault(key, deque()).append(proposed)
             yield point
+
+    def _pop_proposed(self, point: Mapping[str, Any]) -> Proposed:
+        """Return how a point was proposed that is stored now."""
+        known = self._proposed.get(key := frozenset(point.items()))
+        if known is None:
+            return Proposed()
+        proposed = known.popleft()
+        if not known:
+            del self._proposed[key]
+        return proposed
 
     @property
     def _last_proposed(self) -> Proposed:
@@ -156,8 +168,7 @@ class Asking:
             distributions=self._distributions_of(point),
         )
         trial_id = self._storage.create_new_trial(self._study._study_id, running)
-        proposed = self._proposed.pop(frozenset(point.items()), Proposed())
-        self._note_strategy(trial_id, proposed)
+        self._note_strategy(trial_id, self._pop_proposed(point))
         return self._asked(self._storage.get_trial_number_from_id(trial_id), point)
 
     def _distributions_of(self, point: Mapping[str, Any]) -> dict[str, BaseDistribution]:

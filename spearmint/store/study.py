@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -72,7 +73,7 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
         self._distributions = distributions(parents_first(experiment.variables))
         self._tree = tree_of(experiment.variables, experiment.linear)
         self._whole = WholeTrials(study._study_id, list(self._distributions), self._tree)
-        self._proposed: dict[frozenset[tuple[str, Any]], Proposed] = {}
+        self._proposed: dict[frozenset[tuple[str, Any]], deque[Proposed]] = {}
         self._token = str(study.user_attrs.get(TOKEN, study.study_name))
 
     def use(self, sampler: BaseSampler, pruner: BasePruner | None = None) -> None:

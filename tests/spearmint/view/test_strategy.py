@@ -158,3 +158,15 @@ def test_a_queued_point_is_not_counted_as_a_repetition(tmp_path: Path) -> None:
         search._study.enqueue({"depth": 2, "rule": "gini"}, repeat=True)
         search.ask()
         assert search._study.repetitions() == before
+
+
+def test_points_that_a_batch_repeats_twice_count_twice(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    with spearmint.Search(LEVELS, directory=tmp_path, method_args=FAST, seed=1) as search:
+        for count in (12, 8):
+            for trial in search.ask_many(count):
+                search.tell(trial, float(abs(trial.params["depth"] - 4) + rng.standard_normal()))
+        batch = [tuple(trial.params.values()) for trial in search.ask_many(8)]
+        marked = [t.number for t in search._study._frozen() if REPEATS in t.user_attrs]
+    assert len(set(batch)) < len(batch)
+    assert marked[-8:] == list(range(20, 28)), "each point was tried before"
