@@ -41,6 +41,9 @@ class Aggregates:
         """Return all trials by id."""
         raise NotImplementedError
 
+    def _is_whole(self, trial: FrozenTrial) -> bool:
+        raise NotImplementedError
+
     @wraps_storage_errors()
     def counts(self) -> dict[TrialState, int]:
         """Return the number of trials in each state."""
@@ -207,7 +210,8 @@ class Aggregates:
         with storage.connection() as connection:
             ids: Sequence[int] = connection.execute(query).scalars().all()
         frozen: list[FrozenTrial] = storage.read_trials(ids)
-        return [to_trial(self.experiment, trial) for trial in frozen]
+        # Another process can have ended one that is not, since the query was made.
+        return [to_trial(self.experiment, trial) for trial in frozen if self._is_whole(trial)]
 
 
 def _is_paused() -> ColumnElement[bool]:

@@ -109,3 +109,19 @@ def test_points_whose_storage_was_interrupted_are_no_trials(
     assert study.trials() == []
     assert study.find(1) is None
     assert [trial.id for trial in study.ask_many(3)] == [1, 2, 3]
+
+
+def test_a_trial_that_ends_between_two_statements_is_not_read_as_whole(
+    study: Study, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, left = opened(tmp_path, url), half(study)
+    study.break_(study.add_running(point()), Result(value=None, reason="no value"), tail="")
+    whole_rows = study._whole_rows
+
+    def and_another_controller_starts(state: OptunaState | None = None):
+        found = whole_rows(state)
+        other.abandon_unproposed()
+        return found
+
+    monkeypatch.setattr(study, "_whole_rows", and_another_controller_starts)
+    assert [trial.id for trial in study.last(TrialState.BROKEN)] == [left.number + 2]
