@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 # Points for which memory is allocated at once: a copy of a large factor takes longer than its row.
 _ROOM, _ROOM_OF_LARGE = 16, 50
 # Largest number on the diagonal of an inverse that is used: 1 - k' (C + g I)^-1 k is then exact to
-# about 2e-9. With 2e7 (noise 6e-8, N = 850) the error was 3e-7, more than the variance of most
+# about 2e-10. With 2e7 (noise 6e-8, N = 850) the error was 3e-7, more than the variance of most
 # points that were evaluated. The factor is exact to 1e-13 there.
-_LARGEST = 1e5
+_LARGEST = 1e4
 
 
 class Growing:

@@ -113,7 +113,7 @@ def test_a_killed_search_continues_with_the_same_proposals(search: Search) -> No
         {"noiseless": True},
         {"chooser": GPEIChooser(seed=0, grid_size=64, **FAST)},
     ],
-    ids=str,
+    ids=["exact", "off", "noiseless", "GPEIChooser"],
 )
 def test_without_noise_or_if_it_is_off_every_point_is_new(arguments: dict[str, Any]) -> None:
     found = searched(n=16 if "noise" in arguments else 18, **arguments)
