@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 
+from sge_jobs.node.claim.answer import AS_ROOT
 from sge_jobs.node.claim.run_directory import LockError, open_private
 from sge_jobs.node.gpus.inventory import MPS_DIRECTORY
 
@@ -92,8 +93,9 @@ class Mps:
 
     def running(self) -> set[tuple[str, int]]:
         """Return GPU and user of each daemon that has a directory, and runs."""
-        known = self.known()
-        alive = {self._of(pid, daemons_only=True) for pid in self._pids()} if known else set()
+        with AS_ROOT:  # reads the variables of processes of users
+            known = self.known()
+            alive = {self._of(pid, daemons_only=True) for pid in self._pids()} if known else set()
         return {(uuid, user) for uuid, user in known if (user, self.pipes(uuid, user)) in alive}
 
     def known(self) -> set[tuple[str, int]]:
@@ -131,21 +133,30 @@ class Mps:
         variables = {"PATH": _PATH, "CUDA_VISIBLE_DEVICES": uuid, PIPES: pipes, LOGS: pipes}
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             # Not a pipe: the daemon can keep it open.
-            answer = subprocess.run(
-                [self.program, "-d"], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                user=user, group=group, extra_groups=[], cwd="/", env=variables,
-                start_new_session=True, timeout=_START_S, check=False,
-            )  # fmt: skip
+            with AS_ROOT:
+                starting = subprocess.Popen(
+                    [self.program, "-d"], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                    user=user, group=group, extra_groups=[], cwd="/", env=variables,
+                    start_new_session=True,
+                )  # fmt: skip
+            with starting:
+                try:
+                    code = starting.wait(_START_S)
+                except subprocess.TimeoutExpired:
+                    with AS_ROOT:
+                        starting.kill()
+                    raise
             output.seek(0)
-            return answer.returncode, output.read(1000)
+            return code, output.read(1000)
 
     def _make_directory(self, pipes: str, user: int, group: int) -> None:
-        descriptor = open_private(self._directory)
-        os.fchmod(descriptor, 0o711)
-        os.close(descriptor)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(pipes, mode=0o700)
-        os.chown(pipes, user, group, follow_symlinks=False)
+        with AS_ROOT:
+            descriptor = open_private(self._directory)
+            os.fchmod(descriptor, 0o711)
+            os.close(descriptor)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(pipes, mode=0o700)
+            os.chown(pipes, user, group, follow_symlinks=False)
 
     def _is_up(self, uuid: str, user: int, limit_s: float) -> bool:
         until = time.monotonic() + limit_s

@@ -7,12 +7,16 @@ GPU is in the file of the GPU.
 from __future__ import annotations
 
 import os
+from _thread import RLock  # the import of threading takes longer
 
 from sge_jobs.node.gpus.inventory import read_text, valid_uuid, write_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+AS_ROOT = RLock()
+"""Held by a thread while it needs the rights of root: ``write_in`` changes those of all threads."""
 
 NAME = "sge_jobs"
 _TITLE = "sge_jobs answer 1"
@@ -57,14 +61,15 @@ def write_answer(spool: str, answer: Answer) -> None:
 
 def write_in(spool: str, name: str, text: str) -> None:
     """Write a file into the spool directory of a job, as the directory's owner. Raises OSError."""
-    owner, before = os.stat(spool).st_uid, os.geteuid()
-    # The directory can be on a file system where root has no rights.
-    if before == 0 and owner:
-        os.seteuid(owner)
-    try:
-        write_whole(f"{spool}/{name}", text)
-    finally:
-        os.seteuid(before)
+    with AS_ROOT:
+        owner, before = os.stat(spool).st_uid, os.geteuid()
+        # The directory can be on a file system where root has no rights.
+        if before == 0 and owner:
+            os.seteuid(owner)
+        try:
+            write_whole(f"{spool}/{name}", text)
+        finally:
+            os.seteuid(before)
 
 
 def read_answer(spool: str) -> Answer | None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from sge_jobs.node.claim.answer import write_in
 from sge_jobs.node.mps import CONTROL, Mps, MpsError, MpsStart, client_variables
 from tests.waiting import until
 
@@ -36,8 +38,8 @@ DAEMON = """#!/bin/sh
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     for part in (tmp_path, *tmp_path.parents):
-        if part.stat().st_mode & 0o5 != 0o5 and part.owner() == "root":
-            part.chmod(part.stat().st_mode | 0o5)
+        if part.stat().st_mode & 0o55 != 0o55 and part.owner() == "root":
+            part.chmod(part.stat().st_mode | 0o55)
     return tmp_path
 
 
@@ -128,6 +130,26 @@ def test_two_starts_at_once_leave_one_daemon(mps: Mps, place: Path) -> None:
         assert len(set(pool.map(lambda _: mps.start(GPU, ALICE, ALICE), range(4)))) == 1
     assert mps.running() == {(GPU, ALICE)}
     assert MpsStart(directory, GPU, "no-such-user").pipes == ""
+
+
+def test_answers_to_other_jobs_do_not_take_the_rights_of_a_start(mps: Mps, place: Path) -> None:
+    spool, ends = place / "spool", threading.Event()
+    spool.mkdir()
+    os.chown(spool, BOB, BOB)
+
+    def answers() -> None:
+        while not ends.is_set():
+            write_in(str(spool), "answer", "text")  # changes the user of all threads
+
+    with ThreadPoolExecutor() as pool:
+        writes = pool.submit(answers)
+        try:
+            for user in range(ALICE + 10, ALICE + 25):
+                mps.start(GPU, user, user)
+                assert (GPU, user) in mps.running()
+        finally:
+            ends.set()
+        writes.result()
 
 
 def test_the_variables_of_a_share() -> None:
