@@ -104,19 +104,10 @@ def next_points(
     for rng in rngs:
         with one_blas_thread():
             if pool is None:
-                if len(y) > MAX_OBSERVATIONS:
-                    kept = recent_subset(y, KEPT_OBSERVATIONS, rng)
-                    points, y = points[kept], y[kept]
-                some = _some_pending(pending, rng)
-                posterior = (model or fit)(space, points, y, some, settings, rng)
-                best = points[np.argsort(y, kind="stable")[:5]]
-                if space.linear:
-                    feasible = _inside(space, points, feasible)
-                if feasible is not None:
-                    posterior = posterior.compared_with(points[feasible])
-                    best = points[np.lexsort((y, ~feasible))[:5]]
-                if prior is not None:
-                    best = np.concatenate((best, prior.moved(best[:2])))
+                posterior, best = _fitted(
+                    space, points, y, pending, settings, rng,
+                    feasible=feasible, prior=prior, model=model or fit,
+                )  # fmt: skip
                 ranked = _first(space, best, posterior, seen, settings, rng, factor, prior, on_fit)
                 last = ranked
             else:
@@ -130,6 +121,34 @@ def next_points(
         seen = np.concatenate((seen, point[None]))
         if pool is None:
             pool = Pool(posterior, last[:_POOL], _product(factor, prior))
+
+
+def _fitted(
+    space: Space,
+    points: Array,
+    y: Array,
+    pending: Array,
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    feasible: NDArray[np.bool_] | None,
+    prior: LogPrior | None,
+    model: Model,
+) -> tuple[Posterior, Array]:
+    """Return the posterior, and points near which the next one is searched."""
+    if len(y) > MAX_OBSERVATIONS:
+        kept = recent_subset(y, KEPT_OBSERVATIONS, rng)
+        points, y = points[kept], y[kept]
+    posterior = model(space, points, y, _some_pending(pending, rng), settings, rng)
+    best = points[np.argsort(y, kind="stable")[:5]]
+    if space.linear:
+        feasible = _inside(space, points, feasible)
+    if feasible is not None:
+        posterior = posterior.compared_with(points[feasible])
+        best = points[np.lexsort((y, ~feasible))[:5]]
+    if prior is not None:
+        best = np.concatenate((best, prior.moved(best[:2])))
+    return posterior, best
 
 
 def _inside(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import starmint.streams
+from sge_jobs.cli import streams
 from tests import commands
 
 COMMANDS = ("spearmint", "starcluster", "sge_jobs", "condor_jobs", "pycuda_nn")
@@ -78,3 +81,10 @@ def test_a_network_is_trained_without_standard_error() -> None:
     train = call("pycuda_nn", "train", "--data", "digits", "--set", "epochs=1")
     argv = ["sh", "-c", 'exec "$@" 2>&-', "sh", *train]
     subprocess.run(argv, stdout=subprocess.DEVNULL, timeout=120, check=True)
+
+
+@pytest.mark.parametrize("name", streams.__all__)
+def test_the_copy_that_nodes_have_does_the_same(name: str) -> None:
+    """Nodes get ``sge_jobs`` alone, so it cannot import the functions."""
+    same = getattr(starmint.streams, name)
+    assert inspect.getsource(getattr(streams, name)) == inspect.getsource(same)

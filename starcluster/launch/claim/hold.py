@@ -181,12 +181,7 @@ def take(
         if found is not None and found.active and command == "start":
             other, found = found, None  # possibly deleted, and still listed: creating one shows it
         if found is not None and found.active and command != TERMINATE:
-            if progress is None or found.command == TERMINATE:
-                raise busy(found)
-            if said != found.id:
-                progress("", f"waiting: the cluster is being {found}")
-            said = found.id
-            time.sleep(POLL_S)
+            said = _wait_for(found, said, progress)
             continue
         seen = _instances(ec2, cluster, command, found, seen)
         before: list[str] | None = _aliases(seen)
@@ -218,6 +213,20 @@ def take(
         if time.monotonic() > limit:
             raise busy(found, cluster)
         time.sleep(POLL_S)
+
+
+def _wait_for(found: Claim, said: str, progress: Progress | None) -> str:
+    """Wait until the next look at the claim of another command, and tell once; return its id.
+
+    Raises:
+        NotTaken: Nobody waits for it.
+    """
+    if progress is None or found.command == TERMINATE:
+        raise busy(found)
+    if said != found.id:
+        progress("", f"waiting: the cluster is being {found}")
+    time.sleep(POLL_S)
+    return found.id
 
 
 def _instances(
