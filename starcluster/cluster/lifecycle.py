@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -109,17 +110,21 @@ class ClusterLifecycle(ClusterEnding):
     def _remove_unused(self, launcher: Launcher, held: Held) -> None:
         """Remove the groups of a launch that failed, unless an instance is in them."""
         with contextlib.suppress(StarClusterError):  # the first error is the one to report
-            if launcher.group:
-                settled(lambda: self.ec2.delete_security_group(launcher.group))
-            pauses = SETTLE_S if launcher.makes_group and not launcher.group else ()
-            for pause in pauses:  # interrupted before AWS told the id
-                if self.ec2.security_groups(group_name(self.name)):
-                    break
-                time.sleep(pause)
+            for group in [launcher.group] if launcher.group else self._groups_made(launcher):
+                settled(functools.partial(self.ec2.delete_security_group, group))
+                launcher.makes_group = False
             remove_groups(self.ec2, self.name)
             # AWS deletes no group with an instance in it, so nothing was launched.
             launcher.sent.clear()
             held.launched.clear()
+
+    def _groups_made(self, launcher: Launcher) -> list[str]:
+        """Return the ids of the groups of a launch that was interrupted before AWS told the id."""
+        for pause in SETTLE_S if launcher.makes_group else ():
+            if found := self.ec2.security_groups(group_name(self.name)):
+                return [group.id for group in found]
+            time.sleep(pause)
+        return []
 
     def require_new(self) -> None:
         """Raise ClusterError if the cluster exists, or if another command starts it.

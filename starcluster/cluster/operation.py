@@ -86,6 +86,7 @@ class ClusterOperation:
             record=self._held.record if self._held else None,
             ended=self._ended,
             exists=self._exists,
+            makes_group=bool(self.launcher and self.launcher.makes_group),
         )
 
     def _take(

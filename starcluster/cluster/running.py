@@ -30,6 +30,7 @@ def describe_running(
     record: Claim | None = None,
     ended: Collection[str] = (),
     exists: bool = False,
+    makes_group: bool = False,
 ) -> str:
     """Return the existing instances of cluster ``name``, their cost and the next commands.
 
@@ -38,6 +39,7 @@ def describe_running(
         record: What this command has changed. Default: what AWS lists of the last command.
         ended: Ids of instances that AWS was asked to terminate.
         exists: The cluster had instances when the command began.
+        makes_group: A security group was requested and not removed; AWS possibly does not list it.
     """
     try:
         claim = record or current(ec2, name, exists=exists)[0]
@@ -49,18 +51,23 @@ def describe_running(
         return f"Instances may be running and cost money: starcluster listclusters {name}"
     if other is not None:
         return f"{_exist(ec2, instances)} and cluster '{name}' is being {other}.\n{_see(name)}"
-    if not (instances or has_group):
-        return "The cluster has no instances and costs nothing."
     if not instances:
-        return (
-            "The cluster has no instances, only its security group is left. "
-            f"Remove it: starcluster terminate {name}"
-        )
+        return _describe_group(name, has_group, makes_group)
     return (
         f"{_exist(ec2, instances)}.\n"
         f"Continue: starcluster start -x {name}\n"
         f"Or terminate the cluster: starcluster terminate {name}"
     )
+
+
+def _describe_group(name: str, listed: bool, requested: bool) -> str:
+    if listed:
+        left = "only its security group is left. Remove it"
+    elif requested:
+        left = "and AWS does not list its security group, which can be late. Remove it"
+    else:
+        return "The cluster has no instances and costs nothing."
+    return f"The cluster has no instances, {left}: starcluster terminate {name}"
 
 
 def _see(name: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from starcluster.aws.ec2 import Ec2
 from starcluster.aws.model import Instance, LaunchRequest, Place, Subnet
 from starcluster.config.template import Template
-from starcluster.errors import AwsError, CapacityError, QuotaError
+from starcluster.errors import AwsError, CapacityError, QuotaError, Throttled, Unreachable
 from starcluster.launch import efa, groups, names, plan, zones
 from starcluster.launch.budget import Budget
 from starcluster.launch.claim import hold
@@ -33,7 +33,7 @@ class Launcher:
         made: The launched instances, named.
         sent: Every instance that AWS may have launched, by alias; None without a response.
         group: Id of the security group; empty until AWS has told it.
-        makes_group: Whether a request for the group was possibly sent.
+        makes_group: Whether a request for the group was possibly sent; False after its removal.
     """
 
     def __init__(
@@ -80,17 +80,7 @@ class Launcher:
         """
         self.made = []
         self._held = held
-        self.makes_group = True
-        group = groups.security_group(
-            self.ec2,
-            self.name,
-            self.template,
-            vpc=self.context.vpc,
-            caller=self.context.caller,
-            more=self.context.ports,
-            new=not held.before,
-        )
-        self.group = group
+        group = self.group = self._security_group(new=not held.before)
         if self.context.efa:
             groups.join_outbound(self.ec2, self.name, group)
         placement = ""
@@ -112,6 +102,23 @@ class Launcher:
             self._zone = self._zone or next(iter(made.values())).zone
             self._tell_zones(launched.values())
         return [made[node.alias] for node in nodes]
+
+    def _security_group(self, *, new: bool) -> str:
+        self.makes_group = True
+        try:
+            return groups.security_group(
+                self.ec2,
+                self.name,
+                self.template,
+                vpc=self.context.vpc,
+                caller=self.context.caller,
+                more=self.context.ports,
+                new=new,
+            )
+        except AwsError as error:
+            refused = not isinstance(error, (Unreachable, Throttled))
+            self.makes_group = not (refused and error.operation == "CreateSecurityGroup")
+            raise
 
     def _tell_zones(self, launched: Iterable[Instance]) -> None:
         """Report nodes that are not in the zone of the cluster."""

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from starcluster.aws.ec2 import Ec2
+from starcluster.cluster import lifecycle
 from starcluster.cluster.lifecycle import ClusterLifecycle
 from starcluster.config import config
-from starcluster.errors import ClusterError, InputError, StarClusterError
+from starcluster.errors import (
+    ClusterError,
+    InputError,
+    Interrupted,
+    PermissionDenied,
+    StarClusterError,
+)
 from starcluster.launch import plan, wait
 from starcluster.launch.claim import claims, hold
 from starcluster.launch.origin import Origin
@@ -144,6 +151,53 @@ def test_terminate_directly_after_an_interrupted_launch_leaves_nothing(
     assert len(cloud.live("cut")) == 3
     operation(cloud, "cut").terminate()
     assert cloud.left("cut") == []
+
+
+@pytest.mark.parametrize("listed_once", [True, False])
+def test_an_interrupted_request_for_the_group_leaves_nothing_that_is_not_told(
+    cloud: HostlessCloud, monkeypatch: pytest.MonkeyPatch, listed_once: bool
+) -> None:
+    cloud.rules(seed=1, lag_s=[600.0, 600.0])
+    monkeypatch.setattr(lifecycle, "SETTLE_S", (0.01, 0.01, 0.01))
+    create, lists = Ec2.create_security_group, Ec2.security_groups
+    made: list[str] = []
+    shown: list[str] = []
+
+    def cut(self: Ec2, *arguments: Any, **named: Any) -> None:
+        made.append(create(self, *arguments, **named))
+        raise KeyboardInterrupt
+
+    def flickers(self: Ec2, *arguments: Any, **named: Any) -> Any:
+        if listed_once and made and not shown:
+            shown.extend(made)
+            cloud.rules()
+            try:
+                return lists(self, *arguments, **named)
+            finally:
+                cloud.rules(seed=1, lag_s=[600.0, 600.0])
+        return lists(self, *arguments, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ec2, "create_security_group", cut)
+        patched.setattr(Ec2, "security_groups", flickers)
+        with pytest.raises(Interrupted) as caught:
+            start(operation(cloud, "group"))
+    assert made
+    told: bool = "starcluster terminate group" in caught.value.fix
+    assert told != listed_once
+    assert bool(cloud.left("group")) != listed_once
+    cloud.rules()
+    if told:
+        operation(cloud, "group").terminate()
+    assert cloud.left("group") == []
+
+
+def test_a_refused_request_for_the_group_is_not_reported_as_a_group(cloud: HostlessCloud) -> None:
+    cloud.fault("CreateSecurityGroup", {"code": "UnauthorizedOperation"})
+    with pytest.raises(PermissionDenied) as caught:
+        start(operation(cloud, "denied"))
+    assert "costs nothing" in caught.value.fix
+    assert cloud.left("denied") == []
 
 
 def test_terminate_by_another_process_ends_a_launch_that_aws_does_not_list(
