@@ -74,11 +74,12 @@ class ManyPaths:
         stack, optimizer = plan.stack, optimizer_number(plan.recipe)
         name = f"{what} {stack.sizes} {stack.activation} {stack.drops} {optimizer}"
         paths = Paths(self._seconds, p.gemms.where, name, tune=p.gemms.tune)
+        source = plan.code(p.device.facts, p.weights.master_kind)
         reason = tiny.reason if isinstance(tiny, NotCovered) else ""
-        if plan.fuses(p.device):
-            paths.add("fused step", lambda: self._epoch_of(self._fused_step))
+        if plan.fuses(p.device.facts):
+            paths.add("fused step", lambda: self._epoch_of(self._fused_step), source=source)
             reason = ""
-        paths.add("captured step", lambda: self._epoch_of(self._step), reason)
+        paths.add("captured step", lambda: self._epoch_of(self._step), reason, source=source)
         if isinstance(tiny, TinyPlan):
             paths.add_tiny(
                 tiny,

@@ -22,6 +22,7 @@ from pycuda_nn.cuda.many.structs import (
     ManyUpdate,
     ManyWeights,
 )
+from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.cuda.runtime.device import Device, Facts, Memory
 from pycuda_nn.cuda.runtime.module import Module
@@ -30,7 +31,7 @@ from pycuda_nn.cuda.step import head
 from pycuda_nn.cuda.step.buffers import LOSS_PARTS, PARTS, Buffers
 from pycuda_nn.cuda.step.plan import TrainingPlan
 from pycuda_nn.cuda.step.sources import ORDER_FILES, ORDER_SIGNATURES, STEP_FILES
-from pycuda_nn.cuda.step.weights import hyper_scalars, optimizer_number
+from pycuda_nn.cuda.step.weights import hyper_scalars
 from pycuda_nn.layers import Dropout
 from pycuda_nn.protocols import TrainingRecipe
 
@@ -94,9 +95,9 @@ class ManyPlan(TrainingPlan):
         """Whether they are one kernel in the fused step, with the gradient of the layer below."""
         return head.fits(self.stack, self.precision.item_bytes)
 
-    def fuses(self, device: Device) -> bool:
+    def fuses(self, facts: Facts) -> bool:
         """Whether the products of a step have kernels in fused.cuh."""
-        capable = device.facts.compute_capability >= _FUSED_CAPABILITY
+        capable = facts.compute_capability >= _FUSED_CAPABILITY
         return capable and self.precision.item_bytes == 2
 
     @property
@@ -110,7 +111,7 @@ class ManyPlan(TrainingPlan):
 
     def module(self, device: Device, master_kind: int) -> Module:
         """Return the kernels, loaded on the active device."""
-        stages = self.stages(device.facts) if self.fuses(device) else 0
+        stages = self.stages_on(device.facts)
         source, signatures, options = self.program(master_kind, stages=stages)
         module = Module(device, source, signatures, options)
         if stages:
@@ -118,6 +119,15 @@ class ManyPlan(TrainingPlan):
             for name in ("forward_many", "gradient_many"):
                 module.reserve(name, _stages_bytes(stages, self.tile_rows))
         return module
+
+    def code(self, facts: Facts, master_kind: int) -> str:
+        """See :class:`TrainingPlan`."""
+        source, _, options = self.program(master_kind, stages=self.stages_on(facts))
+        return cache.key(source, *options)
+
+    def stages_on(self, facts: Facts) -> int:
+        """Return the stages of a product on a GPU; 0 if its products have no kernels."""
+        return self.stages(facts) if self.fuses(facts) else 0
 
     def stages(self, facts: Facts) -> int:
         """Return the stages of a product of rows: two of its blocks fit on a multiprocessor."""
@@ -140,11 +150,7 @@ class ManyPlan(TrainingPlan):
         signatures = {**_SIGNATURES, loss.step: "PPPiiifPP", loss.metrics: "PPPiiiP"}
         signatures |= _FUSED_SIGNATURES if stages else {}
         options = [
-            f"-D{self.precision.macro}",
-            f"-DACTIVATION={stack.activation_number}",
-            f"-DDROPOUT={int(stack.drops)}",
-            f"-DOPTIMIZER={optimizer_number(self.recipe)}",
-            f"-DMASTER={master_kind}",
+            *self.options(master_kind),
             "-DGRADIENT",
             f"-DMANY_ROWS={self.tile_rows}",
             f"-DMANY_STAGES={stages}",

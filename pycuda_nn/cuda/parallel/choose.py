@@ -19,6 +19,7 @@ from pycuda_nn.cuda.parallel.room import MOST_LAYERS
 from pycuda_nn.cuda.parallel.session import DataParallelSession
 from pycuda_nn.cuda.parallel.structs import MOST_RANKS
 from pycuda_nn.cuda.runtime import cache
+from pycuda_nn.cuda.runtime.compiler import all_kernels
 from pycuda_nn.cuda.runtime.device import gpu_name
 from pycuda_nn.cuda.step.plan import TrainingPlan
 from pycuda_nn.cuda.step.weights import optimizer_number
@@ -127,7 +128,7 @@ def _seconds_alone(
     what = f"{plan.stack} {plan.stack.sizes} {plan.stack.activation} {plan.stack.loss.name}"
     what += f" {plan.stack.dropout} {batch} {optimizer} {plan.precision.name}"
     what += " deterministic" if options.deterministic else ""
-    name = cache.key("seconds of a step on one GPU", facts, what) + ".seconds"
+    name = cache.key("seconds of a step on one GPU", facts, what, all_kernels()) + ".seconds"
     known = cache.read(name)
     if known is None:
         rows = range(min(len(train.x), _TIMED_STEPS * batch))

@@ -169,12 +169,9 @@ class RankSession(CudaSession):
             self._last = self._shared_step(rest) if rest else None
             if self._gemms.tune:
                 refine(
-                    self._full,
-                    self._gemms,
-                    self._try_steps,
-                    self._name(),
+                    self._full, self._gemms, self._try_steps, self._name(), source=self._code(),
                     most_steps=self._most_steps,
-                )
+                )  # fmt: skip
             self._record_all()
             self._restart(params)
 

@@ -143,6 +143,14 @@ def kernel_source(*names: str) -> str:
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
+@functools.cache
+def all_kernels() -> str:
+    """Return an identifier of this version of all kernels of ``pycuda_nn``."""
+    folder = Path(str(resources.files("pycuda_nn")))
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.cuh"))
+    return cache.key(*names, kernel_source(*names))
+
+
 def build(
     source: str, arch: str, options: Sequence[str] = (), compiler: Compiler | None = None
 ) -> bytes:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pycuda_nn.cuda.layout import ParameterLayout
+from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.runtime.compiler import kernel_source
-from pycuda_nn.cuda.runtime.device import Device
+from pycuda_nn.cuda.runtime.device import Device, Facts
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.precision import Precision
 from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
@@ -63,18 +64,26 @@ class TrainingPlan:
         """Return the number of 32-bit words of the target of a row."""
         return 1 if self.stack.loss.of_classes else self.stack.sizes[-1]
 
-    def module(self, device: Device, master_kind: int) -> Module:
-        """Return the kernels of steps, evaluation and order, loaded on the active device."""
-        stack, loss = self.stack, self.stack.kernels
-        names = [*STEP_FILES, loss.source, *ORDER_FILES]
-        signatures = {**_SIGNATURES, loss.step: _LOSS, loss.metrics: _METRICS}
-        options = [
+    def options(self, master_kind: int) -> list[str]:
+        """Return the compiler options of the kernels of a step; the first is that of the type."""
+        return [
             f"-D{self.precision.macro}",
-            f"-DACTIVATION={stack.activation_number}",
-            f"-DDROPOUT={int(stack.drops)}",
+            f"-DACTIVATION={self.stack.activation_number}",
+            f"-DDROPOUT={int(self.stack.drops)}",
             f"-DOPTIMIZER={optimizer_number(self.recipe)}",
             f"-DMASTER={master_kind}",
         ]
+
+    def program(self, master_kind: int) -> tuple[str, dict[str, Any], list[str]]:
+        """Return source, signatures and compiler options of the kernels.
+
+        Args:
+            master_kind: ``MASTER`` of update.cuh.
+        """
+        stack, loss = self.stack, self.stack.kernels
+        names = [*STEP_FILES, loss.source, *ORDER_FILES]
+        signatures = {**_SIGNATURES, loss.step: _LOSS, loss.metrics: _METRICS}
+        options = self.options(master_kind)
         if self.fused_head:
             names += HEAD_FILES
             signatures["head"] = Head
@@ -82,4 +91,14 @@ class TrainingPlan:
                 f"-DHEAD_WIDTH={self.layout.sizes[-2]}",
                 f"-DHEAD_CLASSES={stack.sizes[-1]}",
             ]
-        return Module(device, stack.functions() + kernel_source(*names), signatures, options)
+        return stack.functions() + kernel_source(*names), signatures, options
+
+    def module(self, device: Device, master_kind: int) -> Module:
+        """Return the kernels of steps, evaluation and order, loaded on the active device."""
+        source, signatures, options = self.program(master_kind)
+        return Module(device, source, signatures, options)
+
+    def code(self, facts: Facts, master_kind: int) -> str:
+        """Return an identifier of this version of the kernels on a GPU, for cached choices."""
+        source, _, options = self.program(master_kind)
+        return cache.key(source, *options)

@@ -20,7 +20,9 @@ _LONG_STEP_S = 0.01  # longer steps are timed one by one: eight take the time of
 Run = Callable[[int, int], float]
 
 
-def refine(step: TrainingStep, gemms: Gemms, run: Run, what: str, *, most_steps: int) -> None:
+def refine(
+    step: TrainingStep, gemms: Gemms, run: Run, what: str, *, source: str, most_steps: int
+) -> None:
     """Set the algorithm of every product of ``step`` for which the step is fastest.
 
     Args:
@@ -28,10 +30,11 @@ def refine(step: TrainingStep, gemms: Gemms, run: Run, what: str, *, most_steps:
         gemms: The factory of its products.
         run: Called with (steps, replays): replays a graph of ``steps`` steps and returns seconds.
         what: Identifier of the step; the choice is stored in the cache on disk.
+        source: Identifier of the code of its other kernels: a choice among others is another one.
         most_steps: Most steps in a graph.
     """
     kinds = sorted(step.products())
-    name = cache.key(gemms.where, what, *kinds) + ".step"
+    name = cache.key(gemms.where, what, source, *kinds) + ".step"
     known = cache.read(name)
     if known is None:
         known = cache.keep(name, _search(step, gemms, run, kinds, most_steps))

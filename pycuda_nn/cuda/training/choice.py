@@ -47,7 +47,7 @@ class Paths:
         make: Callable[[], Epoch],
         reason: str = "",
         *,
-        source: str = "",
+        source: str,
         plain: Callable[[], Epoch] | None = None,
     ) -> None:
         """Add a path.
@@ -56,12 +56,12 @@ class Paths:
             path: Its name.
             make: Returns its epoch.
             reason: Why it is not a faster path.
-            source: Code of its kernel, if it has one: another kernel is timed again.
+            source: Identifier of the code of its kernels: other kernels are timed again.
             plain: Returns an epoch that is not tuned, which takes seconds. It is timed first, and
                 tuned only if that can make it the fastest path.
         """
         self._makers[path], self._reasons[path] = make, reason
-        self._identity += [source] if source else []
+        self._identity.append(source)
         if plain is not None:
             self._plain[path] = plain
 

@@ -239,7 +239,7 @@ class CudaSession(Session):
         if isinstance(found, NotCovered):
             reason = found.reason
         plain = functools.partial(self._graph_epoch, tune=False)
-        paths.add("captured step", self._graph_epoch, reason, plain=plain)
+        paths.add("captured step", self._graph_epoch, reason, source=self._code(), plain=plain)
         if isinstance(tiny, TinyPlan):
             paths.add_tiny(tiny, lambda: self._tiny_epoch(tiny))
         # Rows as in training: to read one row all the time is slower in the persistent kernel.
@@ -268,7 +268,9 @@ class CudaSession(Session):
 
         if tune and self._gemms.tune:
             steps = min(STEPS_A_GRAPH, n_steps)
-            refine(full, self._gemms, try_steps, self._name(), most_steps=steps)
+            refine(
+                full, self._gemms, try_steps, self._name(), source=self._code(), most_steps=steps
+            )
         return GraphEpoch(full, n_steps, self._rest())
 
     def _name(self) -> str:
@@ -277,6 +279,10 @@ class CudaSession(Session):
         network = f"Network(sizes={stack.sizes}, activation={stack.activation!r}, "
         network += f"loss={stack.loss.name!r})"
         return f"({network}, {self._batch}, {optimizer}, {stack.drops})"
+
+    def _code(self) -> str:
+        """Return an identifier of the kernels of the captured step."""
+        return self._plan.code(self._device.facts, self._weights.master_kind)
 
     def _small_epoch(self, found: KernelPlan) -> PersistentEpoch:
         plan = self._plan

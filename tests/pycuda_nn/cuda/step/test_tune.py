@@ -72,7 +72,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tuned(seconds: dict[str, list[float]]) -> FakeStep:
     step = FakeStep(seconds)
-    refine(step, FakeGemms(seconds), step.run, "a step", most_steps=8)  # type: ignore[arg-type]
+    refine(step, FakeGemms(seconds), step.run, "a step", source="", most_steps=8)  # type: ignore[arg-type]
     return step
 
 
@@ -97,13 +97,13 @@ def test_processes_that_tune_at_once_use_what_the_first_kept() -> None:
             others.append(tuned(turned))
         return step.run(steps, replays)
 
-    refine(step, FakeGemms(seconds), run, "a step", most_steps=8)  # type: ignore[arg-type]
+    refine(step, FakeGemms(seconds), run, "a step", source="", most_steps=8)  # type: ignore[arg-type]
     assert step.chosen() == others[0].chosen() != [1, 2, 0] * 3
 
 
 def test_short_steps_are_replayed_as_ever() -> None:
     step = FakeStep(network(5e-6))
-    refine(step, FakeGemms(network(5e-6)), step.run, "it", most_steps=8)  # type: ignore[arg-type]
+    refine(step, FakeGemms(network(5e-6)), step.run, "it", source="", most_steps=8)  # type: ignore[arg-type]
     tries, replays = 19, 3 * 4
     assert step.now_s > tries * replays * 8 * 9 * 0.7 * 5e-6
     assert step.longest_graph == 8
@@ -134,3 +134,23 @@ def test_after_the_limit_nothing_is_run() -> None:
     stopwatch = Stopwatch(runs=4, rounds=3, limit_s=0.1)
     stopwatch.seconds(lambda count: count * 0.06)
     assert stopwatch.seconds(lambda count: pytest.fail("was run")) == float("inf")
+
+
+def test_a_choice_next_to_other_kernels_is_made_again() -> None:
+    network = {"kind": [2e-5, 1e-5]}
+    for source, times, place in (
+        ("a kernel", [2e-5, 1e-5], 1),
+        ("a kernel", [1e-5, 2e-5], 1),  # from the cache
+        ("another kernel", [1e-5, 2e-5], 0),
+    ):
+        network["kind"] = times
+        step = FakeStep(network)
+        refine(
+            step,
+            FakeGemms(network),
+            step.run,
+            "a step",
+            source=source,
+            most_steps=8,  # type: ignore[arg-type]
+        )
+        assert step.chosen() == [place]

@@ -40,7 +40,7 @@ class Trial:
         return made
 
     def fastest(self, plan: TinyPlan | None = None, first: str = "captured step") -> Any:
-        self.paths.add(first, self.make("captured"), "Adam is not supported")
+        self.paths.add(first, self.make("captured"), "Adam is not supported", source="a step")
         self.paths.add_tiny(plan or plan_of(), self.make("tiny"))
         return self.paths.fastest("a network")
 
@@ -90,14 +90,14 @@ def test_a_path_without_enough_memory_is_passed_over(caplog: pytest.LogCaptureFi
 
     for tune in (True, False):
         trial = Trial({"captured": 16e-6}, tune=tune)
-        trial.paths.add("captured step", trial.make("captured"))
+        trial.paths.add("captured step", trial.make("captured"), source="a step")
         trial.paths.add_tiny(plan_of(), full)
         assert trial.paths.fastest("a network") == "captured"
         assert "no tiny kernel, 1 block: " in caplog.messages[-1]
         assert "the exchange" in caplog.messages[-1]
     assert Trial({"captured": 16e-6, "tiny": 3e-6}).fastest() == "tiny"  # the cache kept nothing
     later = Trial({})
-    later.paths.add("captured step", later.make("captured"))
+    later.paths.add("captured step", later.make("captured"), source="a step")
     later.paths.add_tiny(plan_of(), full)
     assert later.paths.fastest("a network") == "captured"
 
@@ -110,7 +110,7 @@ def test_no_memory_for_any_path_is_an_error() -> None:
         for others in (["captured step"], ["persistent kernel", "captured step"]):
             trial = Trial({}, tune=tune)
             for path in others:
-                trial.paths.add(path, full)
+                trial.paths.add(path, full, source="a step")
             with pytest.raises(OutOfDeviceMemory):
                 trial.paths.fastest("a network")
 
@@ -121,7 +121,7 @@ def test_no_memory_for_any_path_is_an_error_if_the_fastest_is_known() -> None:
 
     assert Trial({"captured": 16e-6, "tiny": 3e-6}).fastest() == "tiny"
     later = Trial({})
-    later.paths.add("captured step", full)
+    later.paths.add("captured step", full, source="a step")
     later.paths.add_tiny(plan_of(), full)
     with pytest.raises(OutOfDeviceMemory):
         later.paths.fastest("a network")
@@ -132,7 +132,7 @@ class Three(Trial):
 
     def fastest(self, plan: TinyPlan | None = None, first: str = "captured step") -> Any:
         self.paths.add("persistent kernel", self.make("persistent"), source="a kernel")
-        self.paths.add(first, self.make("tuned"), plain=self.make("plain"))
+        self.paths.add(first, self.make("tuned"), source="a step", plain=self.make("plain"))
         return self.paths.fastest("a network")
 
 
@@ -155,5 +155,24 @@ def test_tuning_is_skipped_if_it_cannot_matter(caplog: pytest.LogCaptureFixture)
 
 def test_a_captured_step_alone_is_tuned() -> None:
     paths = Trial({})
-    paths.paths.add("captured step", paths.make("tuned"), plain=paths.make("plain"))
+    paths.paths.add(
+        "captured step", paths.make("tuned"), source="a step", plain=paths.make("plain")
+    )
     assert paths.paths.fastest("a network") == "tuned"
+
+
+@pytest.mark.parametrize("changed", ["captured step", "fused step"])
+def test_a_choice_among_other_kernels_is_timed_again(changed: str) -> None:
+    seconds = {"captured step": 20e-6, "fused step": 10e-6}
+
+    def chosen(**sources: str) -> Any:
+        trial = Trial(seconds)
+        for path in ("fused step", "captured step"):
+            source = sources.get(path.partition(" ")[0], "a kernel")
+            trial.paths.add(path, trial.make(path), source=source)
+        return trial.paths.fastest("several networks")
+
+    assert chosen() == "fused step"
+    seconds["captured step"] = 5e-6
+    assert chosen() == "fused step"  # from the cache
+    assert chosen(**{changed.partition(" ")[0]: "another kernel"}) == "captured step"
