@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pycuda.driver as cuda
 from nvmath.bindings import cublasLt
 
+from pycuda_nn.cuda.gemm.epilogue import Epilogue, EpilogueCode
 from pycuda_nn.cuda.gemm.products import Product
-from pycuda_nn.cuda.gemm.sgemm import Sgemm
+from pycuda_nn.cuda.gemm.sgemm import Sgemm, parts_of
 from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.runtime.graph import Graph
@@ -86,6 +88,16 @@ class Gemms:
         """Return a few algorithms for a kind of a ready product, fastest first."""
         return self._known[kind]
 
+    def compile(self, wanted: Iterable[tuple[Gemm, EpilogueCode]]) -> None:
+        """Compile the built-in kernels among the algorithms of products, with what follows them."""
+        if self._own is not None:
+            self._own.compile(
+                (gemm.product, place - 1, code)
+                for gemm, code in wanted
+                for algorithm in self.algorithms(gemm.kind())
+                if (place := _own_place(np.frombuffer(algorithm, np.uint64)))
+            )
+
     def _find(self, gemm: Gemm, kind: str, stream: cuda.Stream) -> list[bytes]:
         if not self.tune:
             return gemm.candidates()[:1]
@@ -101,7 +113,11 @@ class Gemms:
 
 
 class Gemm:
-    """A product with its descriptors and its algorithm."""
+    """A product with its descriptors and its algorithm.
+
+    Attributes:
+        product: The product.
+    """
 
     def __init__(
         self,
@@ -112,7 +128,7 @@ class Gemm:
         workspace: tuple[int, int],
         own: Sgemm | None,
     ) -> None:
-        self._handle, self._product, self._workspace = handle, product, workspace
+        self._handle, self.product, self._workspace = handle, product, workspace
         self._kind, self._compute, self._own = kind, compute, own
         self._scale = np.array([product.alpha, product.beta], np.float32)
         self._describe()
@@ -120,9 +136,9 @@ class Gemm:
 
     def __call__(self, stream: cuda.Stream, b: int = 0) -> None:
         """Queue the product on ``stream``; ``b`` other than 0 is another address of B."""
-        p, algorithm, scale = self._product, self._algorithm, self._scale.ctypes.data
-        if self._own is not None and algorithm[_OWN_WORD]:
-            self._own.launch(int(algorithm[_OWN_WORD]) - 1, p, b or p.b, stream)
+        p, algorithm, scale = self.product, self._algorithm, self._scale.ctypes.data
+        if self._own is not None and self.is_own:
+            self._own.launch(_own_place(algorithm) - 1, p, b or p.b, stream)
             return
         cublasLt.matmul(
             self._handle, self._operation,
@@ -131,9 +147,25 @@ class Gemm:
             algorithm.ctypes.data, self._workspace[0], int(algorithm[_ALGO_WORDS]), stream.handle,
         )  # fmt: skip
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the algorithm is a built-in kernel, which can include what follows it."""
+        return self._own is not None and _own_place(self._algorithm) > 0
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts a built-in kernel divides the sum of a column."""
+        return parts_of(self.product, _own_place(self._algorithm) - 1)
+
+    def launch_with(self, epilogue: Epilogue, stream: cuda.Stream) -> None:
+        """Queue the product and what follows it as one built-in kernel on ``stream``."""
+        place, p = _own_place(self._algorithm) - 1, self.product
+        if self._own is not None:
+            self._own.launch(place, p, p.b, stream, epilogue)
+
     def kind(self) -> str:
         """Return the properties that determine the speed of an algorithm."""
-        p = self._product
+        p = self.product
         return (
             f"{p.m} {p.n} {p.k} {p.trans_a} {p.trans_b} {p.wide} "
             f"{p.beta != 0} {bool(p.relu_bias)} {self._workspace[1]}"
@@ -160,7 +192,7 @@ class Gemm:
         cublasLt.matmul_desc_destroy(self._operation)
 
     def _describe(self) -> None:
-        p, wide = self._product, _R_32F if self._product.wide else self._kind
+        p, wide = self.product, _R_32F if self.product.wide else self._kind
         self._operation = cublasLt.matmul_desc_create(self._compute, _R_32F)
         name = cublasLt.MatmulDescAttribute
         self._set(name.TRANSA, int(p.trans_a), np.int32)
@@ -215,8 +247,8 @@ class Gemm:
 
     def _own_candidates(self) -> list[bytes]:
         """Return the built-in kernels in the format of cuBLASLt's algorithms."""
-        one = self._product.networks == 1
-        places = self._own.places(self._product) if self._own and one else []
+        one = self.product.networks == 1
+        places = self._own.places(self.product) if self._own and one else []
         results = np.zeros((len(places), _RESULT_WORDS), np.uint64)
         results[:, _OWN_WORD] = [1 + place for place in places]
         return [row.tobytes() for row in results]
@@ -244,6 +276,11 @@ class Gemm:
                 graph.close()
 
 
+def _own_place(algorithm: npt.NDArray[np.uint64]) -> int:
+    """Return 1 + index of the tiling of a built-in kernel, 0 for cuBLASLt."""
+    return int(algorithm[_OWN_WORD])
+
+
 def _repeat_matrix(layout: int, count: int, stride: int) -> None:
     """Make a descriptor stand for ``count`` matrices, ``stride`` elements apart."""
     name = cublasLt.MatrixLayoutAttribute
@@ -257,7 +294,7 @@ def _repeat_matrix(layout: int, count: int, stride: int) -> None:
 
 def _best(ranked: list[bytes]) -> list[bytes]:
     """Return the first few algorithms of cuBLASLt and the first few built-in kernels, in order."""
-    own = [np.frombuffer(algorithm, np.uint64)[_OWN_WORD] != 0 for algorithm in ranked]
+    own = [_own_place(np.frombuffer(algorithm, np.uint64)) > 0 for algorithm in ranked]
     places = [[place for place, is_own in enumerate(own) if is_own == kind] for kind in (0, 1)]
     return [ranked[place] for place in sorted(places[0][:_KEPT] + places[1][:_KEPT_OWN])]
 

@@ -1,17 +1,11 @@
 // D (m, n) = alpha A B + beta D in float32, row-major, for products whose tiles are too few to fill
 // a GPU: the 8 warps of a block divide its tile, 32 x 32 per warp, and then the sums over k; from
 // compute capability 9.0 the blocks of a cluster divide the sums further. The order of the sums is
-// fixed. With a bias (n): D = max(alpha A B + bias, 0).
+// fixed. Needs device.cuh and results.cuh.
 //
 // -DA_ALONG_K=1|0: A is stored as (m, k) or as (k, m); -DB_ALONG_K=1|0: B is stored as (n, k) or as
 // (k, n). -DTILE_M, -DTILE_N: tile of a block, 32 or 64. -DSPLIT: blocks of a cluster. n and the row
 // lengths of A and B are multiples of 4. Needs compute capability 8.0.
-
-struct Sgemm {
-  const float* a; const float* b; float* d; const float* bias;
-  int m, n, k;
-  float alpha, beta;
-};
 
 // A warp has 32 x 32 results, a thread 8 rows and 4 columns of them.
 constexpr int LANES_M = 4, LANES_N = 8, THREAD_M = 8, THREAD_N = 4;
@@ -30,18 +24,6 @@ constexpr int STAGES = ROOM / STAGE < 4 ? ROOM / STAGE : 4;
 constexpr int SUM_WIDTH = TILE_N + 8, SUMS = TILE_M * SUM_WIDTH;
 constexpr int WORDS = STAGES * STAGE > WARPS_K * SUMS ? STAGES * STAGE : WARPS_K * SUMS;
 static_assert(STAGES >= 2 && WORDS <= ROOM, "more shared memory than there is");
-
-__device__ __forceinline__ unsigned shared_address(const void* at) {
-  unsigned long long out;
-  asm("cvta.to.shared.u64 %0, %1;" : "=l"(out) : "l"(at));
-  return (unsigned)out;
-}
-
-// 16 bytes, or zeros
-__device__ __forceinline__ void copy_pack(float* to, const float* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
-               "r"(there ? 16 : 0) : "memory");
-}
 
 // Copies rows (or columns) from `first` of an operand with `length` of them, and CHUNK of k from `k0`.
 template <int TILE, bool ALONG_K>
@@ -81,69 +63,69 @@ __device__ __forceinline__ void read_panel(const float* panel, int first, int la
   }
 }
 
-__device__ __forceinline__ void add(Pack<float>& sum, const Pack<float>& more) {
+// Returns the sum of the results of all warps, of which the first has its at `at`.
+__device__ __forceinline__ Pack<float> sum_of_warps(const Pack<float>* at) {
+  Pack<float> total = *at;
 #pragma unroll
-  for (int e = 0; e < 4; e++) sum.at[e] += more.at[e];
+  for (int p = 1; p < WARPS_K; p++) add(total, at[p * SUMS / 4]);
+  return total;
 }
 
+// Returns the sum of the results at `at` of all blocks of the cluster.
+__device__ __forceinline__ Pack<float> sum_of_all(const float* at) {
 #if SPLIT > 1
-__device__ __forceinline__ void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-// Reads `at` in the shared memory of block `rank` of the cluster.
-__device__ __forceinline__ Pack<float> read_of(const float* at, int rank) {
-  Pack<float> p;
-  unsigned there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(at)), "r"(rank));
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(p.at[0]), "=f"(p.at[1]), "=f"(p.at[2]), "=f"(p.at[3]) : "r"(there) : "memory");
-  return p;
-}
-#endif
-
-__device__ __forceinline__ void write_pack(const Sgemm& u, int row, int column, Pack<float> sum) {
-  if (row >= u.m || column >= u.n) return;
-  Pack<float>* to = (Pack<float>*)(u.d + (size_t)row * u.n + column);
-  Pack<float> old = {}, bias = {};
-  if (u.beta != 0.f) old = *to;
-  if (u.bias) bias = *(const Pack<float>*)(u.bias + column);
+  Pack<float> parts[SPLIT], total = {};
 #pragma unroll
-  for (int e = 0; e < 4; e++) {
-    float v = u.alpha * sum.at[e] + u.beta * old.at[e];
-    if (u.bias) {
-      v += bias.at[e];
-      v = v != v ? v : fmaxf(v, 0.f);  // NaN stays NaN
-    }
-    sum.at[e] = v;
-  }
-  *to = sum;
+  for (int p = 0; p < SPLIT; p++) parts[p] = read_of(at, p);
+#pragma unroll
+  for (int p = 0; p < SPLIT; p++) add(total, parts[p]);
+  return total;
+#else
+  return sum_of_warps((const Pack<float>*)at);
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(256, 2)
 #if SPLIT > 1
 __cluster_dims__(1, 1, SPLIT)
 #endif
-sgemm(const __grid_constant__ Sgemm u) {
+sgemm(const __grid_constant__ Task task) {
   __shared__ __align__(16) float shared[WORDS];
+  const Sgemm& u = task.p;
+  constexpr int PACKS = TILE_M * TILE_N / 4, ACROSS = TILE_N / 4;
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, x = lane % LANES_N, y = lane / LANES_N;
   int part = warp / (WARPS_M * WARPS_N), in_m = warp % WARPS_M * 32, in_n = warp / WARPS_M % WARPS_N * 32;
   int m0 = blockIdx.y * TILE_M, n0 = blockIdx.x * TILE_N;
   int chunks = (u.k + CHUNK - 1) / CHUNK;
   int begin = blockIdx.z * chunks / SPLIT, end = (blockIdx.z + 1) * chunks / SPLIT;
+  int first_pack = threadIdx.x + blockIdx.z * PACKS / SPLIT, end_pack = (blockIdx.z + 1) * PACKS / SPLIT;
   auto copy_stage = [&](int c) {
     if (c < end) {
       float* stage = shared + (c - begin) % STAGES * STAGE;
       copy_panel<TILE_M, A_ALONG_K>(stage, u.a, m0, u.m, c * CHUNK, u.k);
       copy_panel<TILE_N, B_ALONG_K>(stage + PanelA::WORDS, u.b, n0, u.n, c * CHUNK, u.k);
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    commit_copies();
   };
   float sum[THREAD_M][THREAD_N] = {};
 #pragma unroll
   for (int c = 0; c < STAGES - 1; c++) copy_stage(begin + c);
+#if EPILOGUE == 1 || EPILOGUE == 2
+  Drawn drawn{task.u.scale};
+  if (DRAWS) {
+    int place = 0;
+    for (int q = first_pack; q < end_pack; q += 256) {
+      Keeper keeper(task.u);
+      int row = m0 + q / ACROSS, column = n0 + q % ACROSS * 4;
+      for (int e = 0; e < 4; e++, place++)
+        if (keeper.factor((long long)(task.u.first + row) * task.u.width + column + e) > 0.f) drawn.kept |= 1u << place;
+    }
+  }
+#elif EPILOGUE == 3
+  float rate = task.u.rates[task.u.clock->step + task.u.j];
+#endif
   for (int c = begin; c < end; c++) {
-    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+    wait_for_copies<STAGES - 2>();
     __syncthreads();
     copy_stage(c + STAGES - 1);
     const float* stage = shared + (c - begin) % STAGES * STAGE;
@@ -160,7 +142,7 @@ sgemm(const __grid_constant__ Sgemm u) {
           for (int j = 0; j < THREAD_N; j++) sum[i][j] += a[t][i] * b[t][j];
     }
   }
-  asm volatile("cp.async.wait_group 0;" ::: "memory");
+  wait_for_copies<0>();
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < THREAD_M; i++)
@@ -168,29 +150,37 @@ sgemm(const __grid_constant__ Sgemm u) {
     for (int j = 0; j < THREAD_N; j++)
       shared[part * SUMS + (in_m + place<A_ALONG_K, LANES_M>(y, i)) * SUM_WIDTH + in_n + place<B_ALONG_K, LANES_N>(x, j)] = sum[i][j];
   __syncthreads();
-  constexpr int PACKS = TILE_M * TILE_N / 4, ACROSS = TILE_N / 4;
-  for (int q = threadIdx.x; q < PACKS; q += 256) {
-    int r = q / ACROSS, c = q % ACROSS * 4;
-    Pack<float>* at = (Pack<float>*)(shared + r * SUM_WIDTH + c);
-    Pack<float> total = *at;
-#pragma unroll
-    for (int p = 1; p < WARPS_K; p++) add(total, at[p * SUMS / 4]);
 #if SPLIT > 1
-    *at = total;
+  for (int q = threadIdx.x; q < PACKS; q += 256) {
+    Pack<float>* at = (Pack<float>*)(shared + q / ACROSS * SUM_WIDTH + q % ACROSS * 4);
+    *at = sum_of_warps(at);
   }
   cluster_barrier();
-  for (int q = threadIdx.x + blockIdx.z * PACKS / SPLIT; q < (blockIdx.z + 1) * PACKS / SPLIT; q += 256) {
-    int r = q / ACROSS, c = q % ACROSS * 4;
-    const float* at = shared + r * SUM_WIDTH + c;
-    Pack<float> parts[SPLIT], total = {};
-#pragma unroll
-    for (int p = 0; p < SPLIT; p++) parts[p] = read_of(at, p);
-#pragma unroll
-    for (int p = 0; p < SPLIT; p++) add(total, parts[p]);
 #endif
-    write_pack(u, m0 + r, n0 + c, total);
+#if EPILOGUE == 2
+  Pack<float> columns = {};
+#endif
+#pragma unroll 2
+  for (int q = first_pack; q < end_pack; q += 256) {
+    int row = m0 + q / ACROSS, column = n0 + q % ACROSS * 4;
+    Pack<float> total = sum_of_all(shared + q / ACROSS * SUM_WIDTH + q % ACROSS * 4);
+    if (row >= u.m || column >= u.n) break;  // and so are the next of this thread
+#if EPILOGUE == 0
+    write_pack(u, row, column, total);
+#elif EPILOGUE == 1
+    write_pack(task, drawn, row, column, total);
+#elif EPILOGUE == 2
+    add(columns, write_pack(task, drawn, row, column, total));
+#else
+    write_pack(task, rate, row, column, total);
+#endif
   }
 #if SPLIT > 1
   cluster_barrier();  // the others have read this block's sums
+#elif EPILOGUE == 2
+  __syncthreads();
+#endif
+#if EPILOGUE == 2
+  sum_columns(task, shared, n0, first_pack % ACROSS * 4, columns);
 #endif
 }

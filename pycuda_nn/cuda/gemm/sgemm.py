@@ -6,11 +6,13 @@ the fastest.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pycuda.driver as cuda
 
+from pycuda_nn.cuda.gemm.epilogue import Epilogue, EpilogueCode
 from pycuda_nn.cuda.gemm.products import Product
 from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.runtime.compiler import build, kernel_source
@@ -18,6 +20,7 @@ from pycuda_nn.cuda.runtime.device import Device
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.structs import Sgemm as Arguments
 
+FILES = ("cuda/gemm/device.cuh", "cuda/gemm/results.cuh", "cuda/gemm/sgemm.cuh")
 _THREADS = 256
 _COMPILERS = 6  # concurrent compilations
 _LEAST, _LEAST_SPLIT = (8, 0), (9, 0)  # compute capability of asynchronous copies; of clusters
@@ -75,41 +78,70 @@ class Sgemm:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._source = kernel_source("cuda/runtime/common.cuh", "cuda/gemm/sgemm.cuh")
+        self._common = kernel_source("cuda/runtime/common.cuh")
+        self._source = kernel_source(*FILES)
         self._modules: dict[tuple[str, ...], Module] = {}
 
     def version(self) -> str:
         """Return an identifier of this version of the kernels."""
-        return cache.key(self._source, repr(TILINGS))[:16]
+        return cache.key(self._common, self._source, repr(TILINGS))[:16]
 
     def places(self, product: Product) -> list[int]:
         """Return the tilings to time for ``product``; compile them concurrently."""
         facts = self._device.facts
         found = worth_a_try(product, facts.compute_capability, facts.multiprocessors)
-        options = [_options(product, place) for place in found]
-        with ThreadPoolExecutor(_COMPILERS) as pool:  # fills the cache; a launch loads from it
-            list(pool.map(lambda words: build(self._source, facts.arch, words), options))
+        self.compile((product, place, None) for place in found)
         return found
 
-    def launch(self, place: int, product: Product, b: int, stream: cuda.Stream) -> None:
-        """Queue ``product`` on ``stream``, with B at ``b``."""
+    def compile(self, wanted: Iterable[tuple[Product, int, EpilogueCode | None]]) -> None:
+        """Compile kernels concurrently into the cache; a launch loads from it."""
+        programs = {self._program(*one) for one in wanted}
+        arch = self._device.facts.arch
+        with ThreadPoolExecutor(_COMPILERS) as pool:
+            list(pool.map(lambda program: build(program[0], arch, program[1]), programs))
+
+    def launch(
+        self,
+        place: int,
+        product: Product,
+        b: int,
+        stream: cuda.Stream,
+        epilogue: Epilogue | None = None,
+    ) -> None:
+        """Queue ``product`` on ``stream``, with B at ``b``, and what follows it."""
         p = product
         arguments = Arguments(
             a=b, b=p.a, d=p.d, bias=p.relu_bias,
             m=p.n, n=p.m, k=p.k, alpha=p.alpha, beta=p.beta,
         )  # fmt: skip
+        code = epilogue.code if epilogue else None
+        if epilogue is not None:
+            arguments = epilogue.code.argument(p=arguments, u=epilogue.arguments)
         grid = TILINGS[place].blocks(p.n, p.m)
-        self._module(p, place).launch("sgemm", grid, _THREADS, stream, arguments)
+        self._module(p, place, code).launch("sgemm", grid, _THREADS, stream, arguments)
 
-    def _module(self, product: Product, place: int) -> Module:
-        options = _options(product, place)
+    def _module(self, product: Product, place: int, code: EpilogueCode | None) -> Module:
+        source, options = self._program(product, place, code)
         if options not in self._modules:
-            signatures = {"sgemm": Arguments}
-            self._modules[options] = Module(self._device, self._source, signatures, options)
+            signatures = {"sgemm": code.argument if code else Arguments}
+            self._modules[options] = Module(self._device, source, signatures, options)
         return self._modules[options]
 
+    def _program(
+        self, product: Product, place: int, code: EpilogueCode | None
+    ) -> tuple[str, tuple[str, ...]]:
+        """Return the source of a kernel, and its compiler options."""
+        before = code.source if code else self._common
+        return f"{before}\n{self._source}", _options(product, place, code)
 
-def _options(product: Product, place: int) -> tuple[str, ...]:
+
+def parts_of(product: Product, place: int) -> int:
+    """Return into how many parts a kernel divides the sum of a column of its results."""
+    _, down, split = TILINGS[place].blocks(product.n, product.m)
+    return down * split
+
+
+def _options(product: Product, place: int, code: EpilogueCode | None) -> tuple[str, ...]:
     """Return the compiler options of the kernel for ``product``."""
     tiling = TILINGS[place]
     return (
@@ -119,4 +151,6 @@ def _options(product: Product, place: int) -> tuple[str, ...]:
         f"-DTILE_M={tiling.m}",
         f"-DTILE_N={tiling.n}",
         f"-DSPLIT={tiling.split}",
+        f"-DEPILOGUE={code.number if code else 0}",
+        *(code.options if code else ()),
     )

@@ -221,7 +221,6 @@ extern "C" __global__ void __launch_bounds__(256, 2) weights_many(const __grid_c
 }
 
 // The biases of some layers and, after those of the last layer, the loss of the step.
-constexpr int MOST_BIASES = 8;
 struct ManyBiases { Update u[MOST_BIASES]; int end[MOST_BIASES]; const Net* nets; int steps; };
 
 extern "C" __global__ void __launch_bounds__(256) biases_many(const __grid_constant__ ManyBiases of) {

@@ -14,13 +14,12 @@ from pycuda_nn.cuda.gemm.matmul import Gemms
 from pycuda_nn.cuda.many.kernels import ManyKernels
 from pycuda_nn.cuda.many.plan import ManyPlan
 from pycuda_nn.cuda.many.structs import (
-    MOST_BIASES,
     ManyBiases,
     ManyProduct,
     ManyWeights,
     Operands,
 )
-from pycuda_nn.cuda.runtime.structs import Head
+from pycuda_nn.cuda.runtime.structs import MOST_BIASES, Head
 from pycuda_nn.cuda.step.buffers import PARTS
 from pycuda_nn.cuda.step.context import StepContext
 from pycuda_nn.cuda.step.products import StepProducts

@@ -8,7 +8,7 @@ __device__ __forceinline__ Head of_network(const Head& all) {
       all.h + rows * HEAD_WIDTH, all.weight + net * HEAD_WIDTH * 16, all.bias + net * 16, all.y + rows,
       all.below + rows * HEAD_WIDTH, all.delta + rows * 16,
       all.loss + blocks, all.partial + blocks * 16, all.partial_below + blocks * HEAD_WIDTH,
-      all.rows, all.scale,
+      all.rows, all.scale, 1.f,
   };
 }
 

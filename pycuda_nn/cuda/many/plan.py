@@ -93,7 +93,7 @@ class ManyPlan(TrainingPlan):
     @property
     def has_head(self) -> bool:
         """Whether they are one kernel in the fused step, with the gradient of the layer below."""
-        return head.fits(self.stack, self.precision.item_bytes)
+        return not self.stack.drops and head.fits(self.stack, self.precision.item_bytes)
 
     def fuses(self, facts: Facts) -> bool:
         """Whether the products of a step have kernels in fused.cuh."""

@@ -6,9 +6,8 @@ import ctypes
 
 import numpy as np
 
-from pycuda_nn.cuda.runtime.structs import Activation, Tiny, Update
+from pycuda_nn.cuda.runtime.structs import MOST_BIASES, Activation, Tiny, Update
 
-MOST_BIASES = 8  # layers in a launch of biases_many
 _FLOATS = ("momentum", "beta2", "eps", "l2", "scale")
 NET = np.dtype(
     [("seed", np.uint64), *((name, np.float32) for name in _FLOATS), ("threshold", np.uint32)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+MOST_BIASES = 8  # layers in a launch of the kernel ``biases``
 _TYPES = {"P": ctypes.c_uint64, "i": ctypes.c_int, "f": ctypes.c_float, "Q": ctypes.c_uint64}
 
 
@@ -25,7 +26,7 @@ Head = _struct(
     "Head",
     ("P", "h weight bias y below delta loss partial partial_below"),
     ("i", "rows"),
-    ("f", "scale"),
+    ("f", "scale keep"),
 )
 Update = _struct(
     "Update",
@@ -54,3 +55,21 @@ Tiny = _struct(
     ("i", "first_step n_steps rows networks network threshold"),
     ("f", "momentum beta2 eps l2 scale"),
 )
+
+
+class SgemmActivation(ctypes.Structure):
+    """Arguments of a product with an activation, or its slope."""
+
+    _fields_ = (("p", Sgemm), ("u", Activation))
+
+
+class SgemmUpdate(ctypes.Structure):
+    """Arguments of the product of a gradient of weights, with their update."""
+
+    _fields_ = (("p", Sgemm), ("u", Update))
+
+
+class Biases(ctypes.Structure):
+    """Arguments of the update of the biases of some layers."""
+
+    _fields_ = (("u", Update * MOST_BIASES), ("end", ctypes.c_int * MOST_BIASES))

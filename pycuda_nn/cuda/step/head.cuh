@@ -1,5 +1,6 @@
 // The last layer of a classifier with few classes in one kernel: logits, softmax, loss, its gradient
-// and the gradient of the layer below. One warp per row; the weights stay in registers. No dropout.
+// and the gradient of the layer below. One warp per row; the weights stay in registers.
+// Dropout only with relu, whose elements are 0 where they were dropped.
 // -DHEAD_WIDTH: padded inputs; -DHEAD_CLASSES: at most 16. Needs activation.cuh and loss.cuh.
 
 struct Head {
@@ -7,7 +8,7 @@ struct Head {
   T* below; T* delta;                                        // (rows, width), (rows, 16)
   float* loss; float* partial; float* partial_below;         // for each block
   int rows;
-  float scale;
+  float scale, keep;  // of the gradients of outputs; of the elements that dropout keeps
 };
 
 // Weights of a block, transposed so that a lane reads 16 bytes of a class; later column sums.
@@ -106,7 +107,7 @@ __device__ __forceinline__ void head_of(const Head& u) {
         float g = 0.f;
 #pragma unroll
         for (int k = 0; k < K; k++) g += z[k] * to_float(w[k][c].at[e]);
-        out.at[e] = from_float<T>(g * slope(to_float(h[c].at[e])));
+        out.at[e] = from_float<T>(g * u.keep * slope(to_float(h[c].at[e])));
         sum[c][e] += to_float(out.at[e]);
       }
       if (c * 32 + lane < PACKS) ((Pack<T>*)u.below)[(size_t)r * PACKS + c * 32 + lane] = out;

@@ -16,7 +16,8 @@ def fits(stack: DenseStack, item_bytes: int) -> bool:
     """Return whether the kernel supports ``stack`` with activations of ``item_bytes``."""
     sizes, classes = ParameterLayout(stack.network).sizes, stack.sizes[-1]
     softmax = type(stack.loss) is Softmax
-    if not softmax or len(sizes) < 3 or stack.drops or stack.keeps_z or classes > _CLASSES:
+    draws = stack.drops and stack.activation != "relu"
+    if not softmax or len(sizes) < 3 or draws or stack.keeps_z or classes > _CLASSES:
         return False
     width, pack = sizes[-2], 16 // item_bytes
     chunks = -(-width // (32 * pack))

@@ -2,7 +2,7 @@
 // Needs activation.cuh and dropout.cuh of pycuda_nn/layers.
 
 // activation(z) with dropout of element (r, c); 0 in columns from `width`. With clock = 0 there is no dropout.
-__device__ __forceinline__ float activated(const Activation& u, Keeper& keeper, float z, int r, int c) {
+template <class K> __device__ __forceinline__ float activated(const Activation& u, K& keeper, float z, int r, int c) {
   float v = activate(z);
 #if DROPOUT
   if (u.clock) v *= keeper.factor((long long)(u.first + r) * u.width + c);
@@ -11,8 +11,12 @@ __device__ __forceinline__ float activated(const Activation& u, Keeper& keeper, 
 }
 
 // The gradient v of element (r, c) times activation'(z) and the dropout factor; h is a, or z for a formula.
-__device__ __forceinline__ float through_activation(const Activation& u, Keeper& keeper, float v, float h, int r, int c) {
-#if DROPOUT
+// With relu it draws nothing: an element is 0 where it was dropped.
+template <class K>
+__device__ __forceinline__ float through_activation(const Activation& u, K& keeper, float v, float h, int r, int c) {
+#if DROPOUT && ACTIVATION == 0
+  return h > 0.f ? v * u.scale : 0.f;
+#elif DROPOUT
   float keep = keeper.factor((long long)(u.first + r) * u.width + c);
 #if ACTIVATION != 3
   h /= keep > 0.f ? keep : 1.f;

@@ -6,10 +6,11 @@ Their sources are the .cuh files of this directory and of ``pycuda_nn/layers``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pycuda.driver as cuda
 
-from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
+from pycuda_nn.cuda.runtime.structs import MOST_BIASES, Activation, Biases, Head, Update
 from pycuda_nn.cuda.step.buffers import LOSS_PARTS, PARTS
 from pycuda_nn.cuda.step.context import StepContext
 from pycuda_nn.cuda.step.weights import Weights, hyper_scalars
@@ -25,11 +26,15 @@ class StepKernels:
 
     ``side`` is the copy that the step reads of what exists twice: the minibatch and, if the weights
     are shared with other GPUs, the weights.
+
+    Attributes:
+        parts: Number of partial sums of the bias gradient of a layer, if a product sums them.
     """
 
     def __init__(self, context: StepContext) -> None:
         self._context = context
         self._hyper = hyper_scalars(context.plan.recipe)
+        self.parts: dict[int, int] = {}
 
     def tick(self, steps: int) -> None:
         """Advance the clock by ``steps`` steps, on the main stream."""
@@ -64,23 +69,34 @@ class StepKernels:
             scale=dropout.scale,
         )
 
-    def activate(self, number: int, j: int, side: int) -> None:
-        """Queue bias, activation and dropout of a hidden layer on the main stream."""
+    def activation_arguments(self, number: int, j: int, side: int) -> Activation:
+        """Return the arguments of bias, activation and dropout of a hidden layer."""
         c = self._context
         arguments = self._activation(number, j)
         arguments.a = c.buffers.activations[number]
         arguments.z = c.buffers.z[number] if c.plan.stack.keeps_z else 0
         arguments.bias = c.weights.value(c.layers[number].bias, side)
+        return arguments
+
+    def slope_arguments(self, number: int, j: int) -> Activation:
+        """Return the arguments of the slope of a hidden layer's activation."""
+        c = self._context
+        arguments = self._activation(number, j)
+        before = c.buffers.z if c.plan.stack.keeps_z else c.buffers.activations
+        arguments.h = before[number]
+        arguments.a, arguments.partial = c.buffers.deltas[number], c.buffers.partials[number]
+        return arguments
+
+    def activate(self, number: int, j: int, side: int) -> None:
+        """Queue bias, activation and dropout of a hidden layer on the main stream."""
+        c = self._context
+        arguments = self.activation_arguments(number, j, side)
         grid = _blocks(c.rows * arguments.packs, _THREADS)
         c.module.launch("bias_activation", grid, _THREADS, c.streams.main, arguments)
 
     def activation_grad(self, number: int, j: int) -> None:
         """Queue the gradient of a hidden layer's activation, and its column sums, there."""
-        c = self._context
-        arguments = self._activation(number, j)
-        before = c.buffers.z if c.plan.stack.keeps_z else c.buffers.activations
-        arguments.h = before[number]
-        self._launch_grad(number, arguments, c.streams.main)
+        self._launch_grad(number, self.slope_arguments(number, j), self._context.streams.main)
 
     def sum_columns(self, number: int, j: int, stream: cuda.Stream) -> None:
         """Queue the column sums of a delta on ``stream``."""
@@ -106,6 +122,8 @@ class StepKernels:
     def _parts_of(self, number: int) -> int:
         """Return the number of partial sums of the bias gradient of a layer."""
         c = self._context
+        if number in self.parts:
+            return self.parts[number]
         if not c.rows:  # of a small rest, on one of several GPUs
             return 0
         if c.fused and number >= c.last - 1:
@@ -132,6 +150,7 @@ class StepKernels:
             partial_below=b.partials[last - 1],
             rows=c.rows,
             scale=c.scale,
+            keep=c.plan.stack.dropout.scale if c.plan.stack.drops else 1.0,
         )
         self._launch_head(arguments)
 
@@ -159,6 +178,16 @@ class StepKernels:
         blocks = -(-arguments.n // _UPDATE_ELEMENTS) + -(-arguments.outputs // _BIAS_COLUMNS)
         blocks += number == self._context.last
         self._context.module.launch("update", (blocks, 1), _THREADS, stream, arguments)
+
+    def update_biases(self, numbers: Sequence[int], j: int, stream: cuda.Stream) -> None:
+        """Queue the update of the biases of some layers on ``stream``."""
+        for first in range(0, len(numbers), MOST_BIASES):
+            arguments, end = Biases(), 0
+            for place, number in enumerate(numbers[first : first + MOST_BIASES]):
+                u = self.update_arguments(number, j)
+                end += -(-u.outputs // _BIAS_COLUMNS) + (number == self._context.last)
+                arguments.u[place], arguments.end[place] = u, end
+            self._context.module.launch("biases", (end, 1), _THREADS, stream, arguments)
 
     def update_arguments(self, number: int, j: int) -> Update:
         """Return the arguments of the update of a layer."""

@@ -11,7 +11,7 @@ from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.cuda.runtime.device import Device, Facts
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.runtime.precision import Precision
-from pycuda_nn.cuda.runtime.structs import Activation, Head, Update
+from pycuda_nn.cuda.runtime.structs import Activation, Biases, Head, Update
 from pycuda_nn.cuda.stack import DenseStack
 from pycuda_nn.cuda.step import head
 from pycuda_nn.cuda.step.sources import HEAD_FILES, ORDER_FILES, ORDER_SIGNATURES, STEP_FILES
@@ -28,6 +28,7 @@ _SIGNATURES: dict[str, Any] = {
     "bias_activation": Activation,
     "activation_grad": Activation,
     "update": Update,
+    "biases": Biases,
     **ORDER_SIGNATURES,
 }
 

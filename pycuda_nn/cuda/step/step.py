@@ -2,7 +2,8 @@
 
 The forward pass and data gradients run on the main stream. Weight gradients, updates and the gather
 of the next minibatch run on side streams. A counter on the device determines the rows, the rate and
-the loss of each step, so that a replay needs no arguments and no host work.
+the loss of each step, so that a replay needs no arguments and no host work. A product of a built-in
+kernel includes what follows it; the biases of its layer are then updated with those of the others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pycuda.driver as cuda
 from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
 from pycuda_nn.cuda.runtime.graph import Graph
 from pycuda_nn.cuda.step.context import StepContext
+from pycuda_nn.cuda.step.fused import FusedProducts
 from pycuda_nn.cuda.step.kernels import StepKernels
 from pycuda_nn.cuda.step.products import StepProducts
 
@@ -33,6 +35,8 @@ class TrainingStep:
         self._context = context
         self._products = (products or StepProducts)(context, gemms)
         self._kernels = kernels or StepKernels(context)
+        self._fused = FusedProducts(context, self._products, self._kernels)
+        self._gemms = gemms
         self._events: dict[str, cuda.Event] = {}
         self._graphs: dict[int, Graph] = {}
 
@@ -52,6 +56,10 @@ class TrainingStep:
     def products(self) -> dict[str, list[Gemm]]:
         """Return the products of a step by kind."""
         return self._products.by_kind()
+
+    def compile(self) -> None:
+        """Compile the kernels among which :func:`refine` chooses, all at once."""
+        self._gemms.compile(self._fused.kinds())
 
     def close(self) -> None:
         """Close graphs and products."""
@@ -75,19 +83,27 @@ class TrainingStep:
 
     def _forward_pass(self, j: int) -> None:
         c = self._context
-        main, plan = c.streams.main, c.plan
+        main = c.streams.main
+        self._wait("biases", main)
         for number in range(c.last + 1):
             self._wait(f"updated {number}", main)
             self._wait(f"updated {number + 1}", main)  # its gradient reads what is written next
             products = self._products.forward[number]
             if products:
-                products[j % len(products)](main)
-            if number < c.last and not plan.relu_in_product:
-                self._kernels.activate(number, j, j % 2)
+                self._forward_layer(products[j % len(products)], number, j)
         if c.fused:
             self._kernels.head(j % 2)
         else:
             self._kernels.loss(j % 2)
+
+    def _forward_layer(self, product: Gemm, number: int, j: int) -> None:
+        c = self._context
+        activates = number < c.last and not c.plan.relu_in_product
+        if activates and self._fused.activate(product, number, j):
+            return
+        product(c.streams.main)
+        if activates:
+            self._kernels.activate(number, j, j % 2)
 
     def _backward_pass(self, j: int, *, more: bool) -> None:
         c = self._context
@@ -98,25 +114,55 @@ class TrainingStep:
             self._wait("delta", side)
             self._kernels.gather(j + 1, (j + 1) % 2, side)
             self._mark("rows", side)
+        later: list[int] = []  # layers whose biases are updated later, all at once
         for number in range(c.last, 0, -1):
-            stream = c.streams.all[c.stream_of(number)]
-            fused = number == c.last and c.fused
-            self._wait("delta", stream)
-            if number == c.last and not fused:
-                self._kernels.sum_columns(number, j, stream)
-            self._products.weight_grads[number][0](stream)
-            if not fused:
-                self._products.data_grads[number][0](main)
-                self._kernels.activation_grad(number - 1, j)
-                self._mark("delta", main)
-                self._wait("delta", stream)  # the weights were read
-            self._kernels.update(number, j, stream)
-            self._mark(f"updated {number}", stream)
+            self._layer_backward(number, j, later)
         if c.last == 0:
             self._kernels.sum_columns(0, j, main)
         products = self._products.weight_grads[0]
-        products[j % len(products)](main)
-        self._kernels.update(0, j, main)
+        product = products[j % len(products)]
+        later += [0] * product.is_own
+        self._update_biases(later, j)
+        if product.is_own:
+            self._fused.update(product, 0, j, main)
+        else:
+            product(main)
+            self._kernels.update(0, j, main)
+
+    def _layer_backward(self, number: int, j: int, later: list[int]) -> None:
+        c = self._context
+        main, stream = c.streams.main, c.streams.all[c.stream_of(number)]
+        head, product = number == c.last and c.fused, self._products.weight_grads[number][0]
+        self._wait("delta", stream)
+        if number == c.last and not head:
+            self._kernels.sum_columns(number, j, stream)
+        if not product.is_own:
+            product(stream)
+        if not head:
+            data = self._products.data_grads[number][0]
+            if not self._fused.slope(data, number - 1, j):
+                data(main)
+                self._kernels.activation_grad(number - 1, j)
+            self._mark("delta", main)
+            self._wait("delta", stream)  # the weights were read
+        if not product.is_own:
+            self._kernels.update(number, j, stream)
+        else:
+            self._fused.update(product, number, j, stream)
+            if head or number < c.last:
+                later.append(number)
+            else:
+                self._kernels.update_biases([number], j, stream)
+        self._mark(f"updated {number}", stream)
+
+    def _update_biases(self, numbers: list[int], j: int) -> None:
+        if not numbers:
+            return
+        main, stream = self._context.streams.main, self._context.streams.sides[0]
+        self._mark("partials", main)
+        self._wait("partials", stream)
+        self._kernels.update_biases(numbers, j, stream)
+        self._mark("biases", stream)
 
     def _mark(self, name: str, stream: cuda.Stream) -> None:
         event = cuda.Event(cuda.event_flags.DISABLE_TIMING)

@@ -196,3 +196,15 @@ __device__ __forceinline__ void update_of(const Update& u) {
 }
 
 extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__ Update u) { update_of(u); }
+
+// The biases of some layers and, after those of the last layer, the loss of the step.
+constexpr int MOST_BIASES = 8;
+struct Biases { Update u[MOST_BIASES]; int end[MOST_BIASES]; };
+
+extern "C" __global__ void __launch_bounds__(256) biases(const __grid_constant__ Biases of) {
+  int k = 0;
+  while ((int)blockIdx.x >= of.end[k]) k++;
+  const Update& u = of.u[k];
+  int step = u.clock->step + u.j;
+  update_bias_or_loss(u, blockIdx.x - (k ? of.end[k - 1] : 0), step, u.rates[step]);
+}

@@ -268,6 +268,7 @@ class CudaSession(Session):
 
         if tune and self._gemms.tune:
             steps = min(STEPS_A_GRAPH, n_steps)
+            full.compile()
             refine(
                 full, self._gemms, try_steps, self._name(), source=self._code(), most_steps=steps
             )

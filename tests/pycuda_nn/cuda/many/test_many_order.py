@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, patch
 
@@ -15,49 +13,7 @@ import pytest
 import pycuda_nn as nn
 from pycuda_nn.cuda.stack import DenseStack, recognise
 from pycuda_nn.training.fit_to_data import recipe
-
-DRIVERS = (
-    *("pycuda", "pycuda.driver", "cuda", "cuda.bindings", "cuda.bindings.driver"),
-    *("nvmath", "nvmath.bindings", "nvmath.bindings.cublasLt"),
-)
-
-
-@dataclass(eq=False)
-class Work:
-    """A kernel or product: what it touches, and all work that ends before it starts."""
-
-    name: str
-    reads: set[int]
-    writes: set[int]
-    after: set[Work] = field(default_factory=set)
-
-
-class Stream:
-    """Notes its work, each after the work before and after the events for which it waited."""
-
-    def __init__(self, all_work: list[Work]) -> None:
-        self._all, self._after = all_work, set[Work]()
-
-    def queue(self, name: str, reads: Any, writes: Any) -> None:
-        work = Work(name, set(filter(None, reads)), set(filter(None, writes)), set(self._after))
-        self._all.append(work)
-        self._after.add(work)
-
-    def wait_for_event(self, event: Event) -> None:
-        self._after |= event.after
-
-    def recorded(self) -> set[Work]:
-        return set(self._after)
-
-
-class Event:
-    """The work of a stream so far."""
-
-    def __init__(self, *_: Any) -> None:
-        self.after: set[Work] = set()
-
-    def record(self, stream: Stream) -> None:
-        self.after = stream.recorded()
+from tests.pycuda_nn.cuda.step.recording import DRIVERS, Event, Work, context_of, hazards
 
 
 def touched(name: str, words: Any) -> tuple[list[int], list[int]]:
@@ -85,18 +41,9 @@ def touched(name: str, words: Any) -> tuple[list[int], list[int]]:
     return [one.p.a, one.p.b, u.bias, u.h, u.clock], [u.a, u.z, u.partial]
 
 
-class Module:
-    def launch(self, name: str, _: Any, __: int, stream: Stream, *words: Any) -> None:
-        stream.queue(name, *touched(name, words))
-
-
 class Gemms:
     def ready(self, product: Any, *_: Any) -> Any:
         return lambda stream: stream.queue("product", [product.a, product.b], [product.d])
-
-
-def addresses(count: int, first: int) -> list[int]:
-    return [first + (k << 20) for k in range(count)]
 
 
 @pytest.fixture
@@ -109,7 +56,7 @@ def step() -> Iterator[Any]:
 
 def recorded(hidden: tuple[int, ...], activation: str) -> list[Work]:
     of = {name: importlib.import_module(f"pycuda_nn.cuda.{name}") for name in (
-        "many.plan", "many.fused", "step.context", "step.step", "runtime.precision",
+        "many.plan", "many.fused", "step.step", "runtime.precision",
     )}  # fmt: skip
     config = nn.TrainConfig(hidden=hidden, optimizer="sgd", activation=activation)
     stack = recognise(nn.Network.from_sizes((20, *hidden, 3), activation=activation))
@@ -119,33 +66,7 @@ def recorded(hidden: tuple[int, ...], activation: str) -> list[Work]:
         precision=of["runtime.precision"].PRECISIONS["bf16"], dropouts=(stack.dropout,) * 2,
     )  # fmt: skip
     work: list[Work] = []
-    streams = [Stream(work) for _ in range(4)]
-    n, layers = len(hidden), len(hidden) + 1
-    places = iter(addresses(64, 1 << 40))
-
-    def some(count: int) -> list[int]:
-        return [next(places) for _ in range(count)]
-
-    context = of["step.context"].StepContext(
-        plan=plan,
-        module=Module(),
-        streams=SimpleNamespace(
-            all=streams, main=streams[0], sides=streams[1:], workspaces=[(0, 0)] * 4,
-            side=lambda layer: 1 + layer % 3,
-        ),
-        weights=SimpleNamespace(
-            value=lambda offset, side=None: (1 << 50) + 2 * offset, grad=0, first=1 << 51,
-            second=0, master_at=lambda offset: (1 << 52) + 2 * offset,
-        ),
-        buffers=SimpleNamespace(
-            x=some(2), y=some(2), activations=some(n), z=some(n), deltas=some(layers),
-            logits=some(1)[0], partials=some(layers), loss=some(1)[0],
-        ),
-        source=SimpleNamespace(**dict(zip(
-            ("x", "y", "order", "rates", "losses", "clock"), some(6), strict=True
-        ))),
-        rows=32, batch=32, multiprocessors=132,
-    )  # fmt: skip
+    context = context_of(plan, work, touched)
     numbers = {"count": 2, "nets": 1, "slots": 512, "steps": 9}
     kernels = of["many.fused"].FusedKernels(context, plan, **numbers)
     made = of["many.fused"].FusedStep(context, Gemms(), kernels)
@@ -161,14 +82,7 @@ def test_no_kernel_runs_before_what_it_reads_or_overwrites_is_ready(
 ) -> None:
     work = step(hidden, activation)
     assert sum(one.name == "gather_many" for one in work) == 3
-    hazards = [
-        f"{one.name} and {two.name}"
-        for place, two in enumerate(work)
-        for one in work[:place]
-        if one not in two.after
-        and (one.writes & (two.reads | two.writes) or one.reads & two.writes)
-    ]
-    assert not hazards
+    assert not hazards(work)
 
 
 def test_the_rows_of_the_next_step_are_gathered_next_to_the_forward_pass(step: Any) -> None:

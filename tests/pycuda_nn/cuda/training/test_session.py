@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -45,6 +48,33 @@ def tiny_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Paths, "_timed", lambda self: self._first(reversed(self._makers)))
 
 
+@pytest.fixture(scope="module")
+def its_own_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache without choices of other tests."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def built_in_products(monkeypatch: pytest.MonkeyPatch, its_own_cache: Path) -> None:
+    """Choose a built-in kernel for every product, with what follows it."""
+    from pycuda_nn.cuda.gemm import matmul, sgemm
+    from pycuda_nn.cuda.runtime.device import Device
+
+    if Device().facts.compute_capability < (9, 0):
+        pytest.skip("clusters need compute capability 9.0")
+    kinds = itertools.cycle(([2], [6], [11], [8]))  # split in 4, 4, 6, and not
+    monkeypatch.setenv("PYCUDA_NN_CACHE", str(its_own_cache))
+    monkeypatch.setattr(Paths, "add_tiny", lambda *_: None)
+    monkeypatch.setattr(sgemm, "worth_a_try", lambda *_: next(kinds))
+    monkeypatch.setattr(matmul, "_best", lambda ranked: [one for one in ranked if is_own(one)])
+
+
+def is_own(algorithm: bytes) -> bool:
+    from pycuda_nn.cuda.gemm.matmul import _own_place
+
+    return _own_place(np.frombuffer(algorithm, np.uint64)) > 0
+
+
 class TestContract(BackendContract):
     def backend(self) -> Backend:
         return CudaBackend()
@@ -52,6 +82,14 @@ class TestContract(BackendContract):
 
 @pytest.mark.usefixtures("fastest_path")
 class TestFastestContract(BackendContract):
+    def backend(self) -> Backend:
+        return CudaBackend()
+
+
+@pytest.mark.usefixtures("built_in_products")
+class TestBuiltInContract(BackendContract):
+    """Activation, slope and update follow the products in the same kernels."""
+
     def backend(self) -> Backend:
         return CudaBackend()
 
