@@ -113,6 +113,15 @@ class Session(ABC):
             learning_rates: Learning rate of each of the ``ceil(len(order) / batch_size)`` steps.
         """
 
+    def expect(self, order: EpochOrder, learning_rates: Array) -> bool:
+        """Name the arguments of the epoch after the next one; return whether that is of use.
+
+        If so, the device trains it while the host handles the results of the next one. After the
+        next one, only ``evaluate("valid")``, the expected ``run_epoch`` and ``close`` may then be
+        called.
+        """
+        return False
+
     @abstractmethod
     def evaluate(self, part: str) -> Metrics:
         """Return the loss and error of a part passed to ``open``: ``train`` or ``valid``."""

@@ -23,7 +23,8 @@ class EpochReport:
         train_loss: Mean loss of the steps of the epoch, with dropout and without L2.
         valid_loss, valid_error: Values after the epoch; ``None`` without validation data.
         lr: Learning rate of the last step.
-        seconds: Wall time of training and validation.
+        seconds: Wall time of training and validation; since the report before, if the device
+            trained while the host handled that.
     """
 
     epoch: int

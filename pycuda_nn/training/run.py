@@ -23,6 +23,7 @@ from pycuda_nn.training.learning_rate import Rates, learning_rates
 
 Array = npt.NDArray[Any]
 OnEpoch = Callable[[EpochReport], object]
+_SHORT_S = 0.05  # of an epoch; the host takes a tenth of a millisecond
 
 
 class TrainingRun:
@@ -52,7 +53,9 @@ class TrainingRun:
         self._history, self._best = begin.history, begin.best
         used = step_settings(config)
         self._batch, self._warm_epochs = used.batch_size, used.warmup_epochs
-        self._started, self._rates = 0.0, np.empty(0)
+        self._started, self._reported, self._rates = 0.0, 0.0, np.empty(0)
+        self._constant: Rates | None = None  # of every epoch after those that warm up
+        self._later: tuple[EpochOrder, Rates] | None = None  # what the session expects
         if begin.history.reports:
             session.load_state(begin.state)
 
@@ -62,14 +65,37 @@ class TrainingRun:
         return self._history.finished(self._config)
 
     def inputs(self) -> tuple[EpochOrder, Rates]:
-        """Return the arguments of ``run_epoch`` for the next epoch, whose time starts now."""
-        self._started = time.perf_counter()
-        config, epoch = self._config, len(self._history.reports)
-        n = len(self._parts["train"].x)
-        same = config.schedule == "constant" and epoch > self._warm_epochs
-        if not (same and len(self._rates)):
-            self._rates = learning_rates(config, epoch, -(-n // self._batch))
-        return EpochOrder(n=n, seed=config.seed, epoch=epoch), self._rates
+        """Return the arguments of ``run_epoch`` for the next epoch.
+
+        Its time starts now, or at the report before if the device has trained since then.
+        """
+        known, self._later = self._later, None
+        self._started = self._reported if known else time.perf_counter()
+        order, self._rates = known or self._inputs_of(len(self._history.reports))
+        self._look_ahead()
+        return order, self._rates
+
+    def _look_ahead(self) -> None:
+        """Name the epoch after the next one to the session if nobody needs the state before it.
+
+        A long epoch gains nothing, and a callback that stops the training would wait for it.
+        """
+        config, reports = self._config, self._history.reports
+        if self._path is not None or config.patience is not None:
+            return
+        if reports and reports[-1].seconds < _SHORT_S and len(reports) + 1 < config.epochs:
+            later = self._inputs_of(len(reports) + 1)
+            self._later = later if self._session.expect(*later) else None
+
+    def _inputs_of(self, epoch: int) -> tuple[EpochOrder, Rates]:
+        """Return the arguments of an epoch, from 0."""
+        config, n = self._config, len(self._parts["train"].x)
+        order = EpochOrder(n=n, seed=config.seed, epoch=epoch)
+        if config.schedule == "constant" and epoch > self._warm_epochs:
+            if self._constant is None:
+                self._constant = learning_rates(config, epoch, -(-n // self._batch))
+            return order, self._constant
+        return order, learning_rates(config, epoch, -(-n // self._batch))
 
     def take(self, losses: Array) -> object:
         """Evaluate and record the epoch with these losses; return the answer of ``on_epoch``.
@@ -124,13 +150,14 @@ class TrainingRun:
             train_loss, _ = targets.in_unit(train_loss, 0.0)
             if valid is not None:
                 valid_loss, valid_error = targets.in_unit(valid.loss, valid.error)
+        self._reported = time.perf_counter()
         return EpochReport(
             epoch=epoch,
             train_loss=train_loss,
             valid_loss=valid_loss,
             valid_error=valid_error,
             lr=float(rates[-1]),
-            seconds=time.perf_counter() - self._started,
+            seconds=self._reported - self._started,
         )
 
     def _diverged(self, epoch: int, step: int, where: str) -> TrainingDiverged:

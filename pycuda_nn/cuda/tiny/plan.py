@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from dataclasses import dataclass
 
@@ -65,7 +66,7 @@ class TinyPlan:
         """Numbers of the target of a row."""
         return 1 if self.stack.loss.of_classes else self.stack.sizes[-1]
 
-    @property
+    @functools.cached_property
     def shared_bytes(self) -> int:
         """Shared memory of a block, in bytes."""
         widths, rows = self.stack.sizes, self.rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import pycuda.driver as cuda
 
@@ -119,6 +120,21 @@ class TinyEpoch(Epoch):
             )
         if weights.master:
             _round_weights(self._module, weights, self._stream)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuedEpoch:
+    """An epoch on the device.
+
+    Attributes:
+        last_step: Steps of all epochs at its end.
+        side: Where its results are.
+        done: Recorded after it.
+    """
+
+    last_step: int
+    side: int
+    done: cuda.Event
 
 
 def seconds_of_step(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pycuda.driver as cuda
 
 from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
@@ -15,7 +18,10 @@ from pycuda_nn.cuda.step.buffers import Buffers
 from pycuda_nn.cuda.step.plan import TrainingPlan
 from pycuda_nn.cuda.step.weights import Weights
 from pycuda_nn.cuda.training.rows import Rows
+from pycuda_nn.cuda.training.transfer import pinned
 from pycuda_nn.protocols import Metrics
+
+Array = npt.NDArray[Any]
 
 _PIECE_ROWS = 4096  # if a minibatch has fewer rows
 _THREADS, _ROWS_A_BLOCK = 256, 8
@@ -51,6 +57,7 @@ class Evaluator:
         pieces = -(-rows // self._piece)
         self._blocks = -(-self._piece // _ROWS_A_BLOCK)
         self._sums = memory.allocate(16 * self._blocks * pieces, what)
+        self._received = [pinned(2 * self._blocks * pieces, np.float64, what) for _ in range(2)]
         self._products: dict[tuple[int, int, int], Gemm] = {}
         self._graphs: dict[tuple[int, int, int, int], Graph | None] = {}
 
@@ -67,24 +74,40 @@ class Evaluator:
         """Return the sums of loss and error of ``some`` rows; wait for the GPU."""
         if not some:
             return 0.0, 0.0
-        starts = some[:: self._piece]
-        self._launch(rows, some)
-        sums = np.empty((len(starts), self._blocks, 2))
+        self.queue(rows, some)
         self._stream.synchronize()
-        cuda.memcpy_dtoh(sums, self._sums)
+        return self.collected(some)
+
+    def queue(self, rows: Rows, some: range, side: int = 0) -> None:
+        """Queue the evaluation of ``some`` rows; ``side`` is 0 or 1, as in :meth:`collected`."""
+        self._launch(rows, some)
+        sums = self._received_of(some, side)
+        cuda.memcpy_dtoh_async(sums, self._sums, self._stream)
+
+    def collected(self, some: range, side: int = 0) -> tuple[float, float]:
+        """Return the sums of loss and error of a queued evaluation that has ended."""
+        sums, starts = self._received_of(some, side).copy(), some[:: self._piece]
+        sums = sums.reshape(len(starts), self._blocks, 2)
         last = -(-(some.stop - starts[-1]) // _ROWS_A_BLOCK)
         sums[-1, last:] = 0.0
         loss, wrong = sums.reshape(-1, 2).sum(axis=0)
         return float(loss), float(wrong)
 
+    def _received_of(self, some: range, side: int) -> Array:
+        """Return the pinned memory for the sums of ``some`` rows."""
+        received: Array = self._received[side]
+        return received[: 2 * self._blocks * len(some[:: self._piece])]
+
     def close(self) -> None:
-        """Close the graphs and the products."""
+        """Close the graphs and the products, and free the memory of the host."""
         for graph in filter(None, self._graphs.values()):
             graph.close()
         self._graphs.clear()
         for product in self._products.values():
             product.close()
         self._products.clear()
+        while self._received:
+            self._received.pop().base.free()
 
     def _launch(self, rows: Rows, some: range) -> None:
         """Queue the evaluation of some rows: the first time kernel by kernel, then as a graph."""

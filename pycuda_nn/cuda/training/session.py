@@ -39,6 +39,7 @@ from pycuda_nn.cuda.training.epoch import (
     Epoch,
     GraphEpoch,
     PersistentEpoch,
+    QueuedEpoch,
     TinyEpoch,
     seconds_of_step,
 )
@@ -57,6 +58,7 @@ Kept = TypeVar(
 )  # fmt: skip
 
 _THREADS = 256
+_VALID = "valid"  # the part that every epoch evaluates
 
 
 class CudaSession(Session):
@@ -76,6 +78,9 @@ class CudaSession(Session):
         self._memory = Memory(self._device, options.memory_limit)
         self._closers: list[Any] = []
         self._step = 0
+        self._expected: tuple[EpochOrder, Array] | None = None
+        self._begun: QueuedEpoch | None = None
+        self._valid: Metrics | None = None  # after the last epoch
         _LOG.info("training on %s in %s", self._device.facts.name, options.precision)
         with self._device.active():
             try:
@@ -88,18 +93,25 @@ class CudaSession(Session):
         self, order: Array | EpochOrder, learning_rates: Array
     ) -> npt.NDArray[np.float32]:
         """See :class:`Session`."""
-        steps, main = len(learning_rates), self._streams.main
         with self._device.active(), self._settled():
-            self._begin_epoch(order, rates_of(self._plan.recipe, learning_rates, self._step))
-            self._epoch.launch()
-            self._transfer.fetch(steps, main)
-            main.synchronize()
-            losses = self._transfer.fetched(steps)
-        self._step += steps
+            epoch = self._begun or self._queue(order, learning_rates)
+            self._begun, self._step = None, epoch.last_step
+            if self._expected is not None:
+                self._begun, self._expected = self._queue(*self._expected), None
+            epoch.done.synchronize()
+            losses = self._transfer.fetched(len(learning_rates), epoch.side)
+            self._valid = self._evaluated(epoch.side)
         return losses
+
+    def expect(self, order: EpochOrder, learning_rates: Array) -> bool:
+        """See :class:`Session`."""
+        self._expected = order, learning_rates
+        return True
 
     def evaluate(self, part: str) -> Metrics:
         """See :class:`Session`."""
+        if part == _VALID and self._valid is not None:
+            return self._valid
         with self._device.active():
             return self._evaluator.metrics(self._rows[part])
 
@@ -118,7 +130,7 @@ class CudaSession(Session):
         """See :class:`Session`."""
         with self._device.active():
             self._weights.load(state)
-        self._step = int(state["step"])
+        self._step, self._valid = int(state["step"]), None
 
     def close(self) -> None:
         """See :class:`Session`."""
@@ -314,6 +326,27 @@ class CudaSession(Session):
 
     # An epoch
 
+    def _queue(self, order: Array | EpochOrder, learning_rates: Array) -> QueuedEpoch:
+        """Queue an epoch and the evaluation after it."""
+        steps, main = len(learning_rates), self._streams.main
+        self._begin_epoch(order, rates_of(self._plan.recipe, learning_rates, self._step))
+        self._epoch.launch()
+        side = self._transfer.fetch(steps, main)
+        if self._n_valid:
+            self._evaluator.queue(self._rows[_VALID], range(self._n_valid), side)
+        done = cuda.Event(cuda.event_flags.DISABLE_TIMING)
+        done.record(main)
+        return QueuedEpoch(last_step=self._step + steps, side=side, done=done)
+
+    @property
+    def _n_valid(self) -> int:
+        return self._rows[_VALID].n if _VALID in self._rows else 0
+
+    def _evaluated(self, side: int) -> Metrics | None:
+        """Return the evaluation after an epoch that has ended."""
+        n = self._n_valid
+        return self._evaluator.mean(self._evaluator.collected(range(n), side), n) if n else None
+
     def _begin_epoch(self, order: Array | EpochOrder, rates: Array) -> None:
         main = self._streams.main
         if isinstance(order, EpochOrder):
@@ -329,6 +362,7 @@ class CudaSession(Session):
         try:
             yield
         except BaseException:
+            self._begun = self._expected = None
             self._device.synchronize()
             raise
 

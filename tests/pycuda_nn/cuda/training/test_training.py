@@ -76,6 +76,24 @@ def test_a_checkpoint_moves_between_backends(
         assert mine.train_loss == pytest.approx(other.train_loss, rel=1e-3)
 
 
+@pytest.mark.parametrize("precision", ["bf16", "float32"])
+def test_an_epoch_that_begins_early_is_the_same_bits(digits: nn.Splits, precision: str) -> None:
+    """With patience an epoch begins after the results of the last, as the best weights are kept."""
+    backend = nn.CudaBackend(nn.CudaOptions(precision=precision, deterministic=True))
+    settings = {**DIGITS.as_dict(), "epochs": 12, "dropout": 0.1}
+    early, late = (
+        nn.train(
+            nn.TrainConfig.from_mapping({**settings, "patience": patience}),
+            digits.train,
+            digits.valid,
+            backend=backend,
+        ).history
+        for patience in (None, 12)
+    )
+    for mine, other in zip(early, late, strict=True):
+        assert (mine.train_loss, mine.valid_loss) == (other.train_loss, other.valid_loss)
+
+
 def test_a_resumed_training_is_the_same_bits(digits: nn.Splits, tmp_path: Path) -> None:
     backend = nn.CudaBackend(nn.CudaOptions(precision="bf16", deterministic=True))
     path = tmp_path / "net.npz"

@@ -67,3 +67,24 @@ def test_no_pinned_memory_is_an_error_of_the_host(monkeypatch: pytest.MonkeyPatc
             EpochTransfer(memory, 5)
         memory.free()
     reset()
+
+
+def test_an_epoch_is_queued_before_the_losses_of_the_last_are_read() -> None:
+    reset(gpus=1)
+    with faked_drivers(), MACHINE.on(0):
+        import pycuda.driver as cuda
+
+        from pycuda_nn.cuda.runtime.device import Device, Memory
+        from pycuda_nn.cuda.training.transfer import EpochTransfer
+
+        memory, stream = Memory(Device(0)), cuda.Stream()
+        transfer = EpochTransfer(memory, 3)
+        sides = []
+        for epoch in range(2):
+            transfer.send(3 * epoch, np.full(3, 0.1, np.float32), (1, epoch), stream)
+            on_gpu(transfer.losses, 3, np.float32)[:] = epoch + 1
+            sides.append(transfer.fetch(3, stream))
+        assert [transfer.fetched(3, side).tolist() for side in sides] == [[1] * 3, [2] * 3]
+        transfer.close()
+        memory.free()
+    reset()
