@@ -22,6 +22,7 @@ class FusedProducts:
 
     def __init__(self, context: StepContext, products: StepProducts, kernels: StepKernels) -> None:
         self._context, self._products, self._kernels = context, products, kernels
+        self._summed: set[int] = set()  # layers whose delta the last recorded product has summed
 
     @functools.cached_property
     def _codes(self) -> dict[int, EpilogueCode]:
@@ -55,9 +56,12 @@ class FusedProducts:
 
     def slope(self, product: Gemm, number: int, j: int) -> bool:
         """Queue the gradient of a hidden layer, and its column sums; return False if it cannot."""
-        self._kernels.parts.pop(number, None)
         if not product.is_own or product.parts > PARTS:
+            if number in self._summed:
+                self._summed.remove(number)
+                del self._kernels.parts[number]
             return False
+        self._summed.add(number)
         self._kernels.parts[number] = product.parts
         arguments = self._kernels.slope_arguments(number, j)
         epilogue = Epilogue(code=self._codes[SLOPE], arguments=arguments)

@@ -35,7 +35,7 @@ class TrainingStep:
         self._context = context
         self._products = (products or StepProducts)(context, gemms)
         self._kernels = kernels or StepKernels(context)
-        self._fused = FusedProducts(context, self._products, self._kernels)
+        self._built_in = FusedProducts(context, self._products, self._kernels)
         self._gemms = gemms
         self._events: dict[str, cuda.Event] = {}
         self._graphs: dict[int, Graph] = {}
@@ -59,7 +59,7 @@ class TrainingStep:
 
     def compile(self) -> None:
         """Compile the kernels among which :func:`refine` chooses, all at once."""
-        self._gemms.compile(self._fused.kinds())
+        self._gemms.compile(self._built_in.kinds())
 
     def close(self) -> None:
         """Close graphs and products."""
@@ -99,7 +99,7 @@ class TrainingStep:
     def _forward_layer(self, product: Gemm, number: int, j: int) -> None:
         c = self._context
         activates = number < c.last and not c.plan.relu_in_product
-        if activates and self._fused.activate(product, number, j):
+        if activates and self._built_in.activate(product, number, j):
             return
         product(c.streams.main)
         if activates:
@@ -124,7 +124,7 @@ class TrainingStep:
         later += [0] * product.is_own
         self._update_biases(later, j)
         if product.is_own:
-            self._fused.update(product, 0, j, main)
+            self._built_in.update(product, 0, j, main)
         else:
             product(main)
             self._kernels.update(0, j, main)
@@ -140,7 +140,7 @@ class TrainingStep:
             product(stream)
         if not head:
             data = self._products.data_grads[number][0]
-            if not self._fused.slope(data, number - 1, j):
+            if not self._built_in.slope(data, number - 1, j):
                 data(main)
                 self._kernels.activation_grad(number - 1, j)
             self._mark("delta", main)
@@ -148,7 +148,7 @@ class TrainingStep:
         if not product.is_own:
             self._kernels.update(number, j, stream)
         else:
-            self._fused.update(product, number, j, stream)
+            self._built_in.update(product, number, j, stream)
             if head or number < c.last:
                 later.append(number)
             else:
