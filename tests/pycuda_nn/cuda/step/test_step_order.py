@@ -121,7 +121,7 @@ def test_no_kernel_runs_before_what_it_reads_or_overwrites_is_ready(
 
 
 def test_built_in_products_include_what_follows_them(step: Any) -> None:
-    """With dropout, a step of three layers is six launches in a row instead of eleven."""
+    """With dropout, a step of three layers is five launches in a row instead of twelve."""
     work = step((40, 24), tuple(KINDS), dropout=0.5)
     names = [one.name for one in work]
     assert names[: len(names) // 3 + 1].count("head") == 1
