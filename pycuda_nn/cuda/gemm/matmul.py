@@ -88,6 +88,11 @@ class Gemms:
         """Return a few algorithms for a kind of a ready product, fastest first."""
         return self._known[kind]
 
+    def plain(self, kind: str, place: int) -> int:
+        """Return ``place`` of an algorithm, or the first of cuBLASLt if it is a built-in kernel."""
+        own = [_own_place(np.frombuffer(one, np.uint64)) > 0 for one in self.algorithms(kind)]
+        return own.index(False) if own[place] and False in own else place
+
     def compile(self, wanted: Iterable[tuple[Gemm, EpilogueCode]]) -> None:
         """Compile the built-in kernels among the algorithms of products, with what follows them."""
         if self._own is not None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.runtime.stopwatch import Stopwatch
@@ -17,13 +21,28 @@ _REPLAYS, _ROUNDS = 4, 3
 _LIMIT_S = 4.0  # of a search; the remaining kinds keep the algorithm that is fastest alone
 _LONG_STEP_S = 0.01  # longer steps are timed one by one: eight take the time of eight choices
 
+# Between gradients of built-in kernels and of cuBLASLt, by norm; rounding is below a hundredth.
+_MOST_APART = 0.05
+
+Array = npt.NDArray[Any]
 Run = Callable[[int, int], float]
+Gradients = Callable[[int], Sequence[Array]]
+_LOG = logging.getLogger("pycuda_nn")
 
 
 def refine(
-    step: TrainingStep, gemms: Gemms, run: Run, what: str, *, source: str, most_steps: int
+    step: TrainingStep,
+    gemms: Gemms,
+    run: Run,
+    what: str,
+    *,
+    source: str,
+    most_steps: int,
+    gradients: Gradients | None = None,
 ) -> None:
     """Set the algorithm of every product of ``step`` for which the step is fastest.
+
+    A choice with built-in kernels whose gradients differ from those of cuBLASLt is not used.
 
     Args:
         step: The step; its graphs are recorded again after a change.
@@ -32,16 +51,23 @@ def refine(
         what: Identifier of the step; the choice is stored in the cache on disk.
         source: Identifier of the code of its other kernels: a choice among others is another one.
         most_steps: Most steps in a graph.
+        gradients: Called with a number of steps; returns the first moments of all parameters after
+            these steps, which start with moments of zero. None: they are not compared.
     """
     kinds = sorted(step.products())
     name = cache.key(gemms.where, what, source, *kinds) + ".step"
     known = cache.read(name)
     if known is None:
-        known = cache.keep(name, _search(step, gemms, run, kinds, most_steps))
+        chosen = _search(step, gemms, run, kinds, most_steps)
+        if gradients is not None:
+            chosen = _agreeing(step, gemms, chosen, lambda: gradients(most_steps))
+        known = cache.keep(name, bytes([chosen[kind] for kind in kinds]))
     _use(step, gemms, dict(zip(kinds, known, strict=True)))
 
 
-def _search(step: TrainingStep, gemms: Gemms, run: Run, kinds: list[str], most_steps: int) -> bytes:
+def _search(
+    step: TrainingStep, gemms: Gemms, run: Run, kinds: list[str], most_steps: int
+) -> dict[str, int]:
     """Return the index of the best algorithm of each kind; search one kind after another."""
     run(1, 1)
     steps = most_steps if run(1, 1) < _LONG_STEP_S else 1
@@ -59,7 +85,41 @@ def _search(step: TrainingStep, gemms: Gemms, run: Run, kinds: list[str], most_s
             took = seconds(tried)
             if took < _GAIN * best:
                 best, chosen = took, tried
-    return bytes([chosen[kind] for kind in kinds])
+    return chosen
+
+
+def _agreeing(
+    step: TrainingStep,
+    gemms: Gemms,
+    chosen: dict[str, int],
+    gradients: Callable[[], Sequence[Array]],
+) -> dict[str, int]:
+    """Return ``chosen``, or algorithms of cuBLASLt alone if the gradients differ."""
+    plain = {kind: gemms.plain(kind, place) for kind, place in chosen.items()}
+    if plain == chosen:
+        return chosen
+    _use(step, gemms, chosen)
+    new = gradients()
+    _use(step, gemms, plain)
+    apart = max(map(_apart, gradients(), new), default=0.0)
+    if apart <= _MOST_APART:
+        return chosen
+    _LOG.warning(
+        "gradients of built-in kernels and of cuBLASLt differ by %.0f %%: using cuBLASLt",
+        100 * apart,
+    )
+    return plain
+
+
+def _apart(one: Array, other: Array) -> float:
+    """Return the norm of the difference, relative to ``one``; 0 if that is not finite."""
+    norm = float(np.linalg.norm(one))
+    if not np.isfinite(norm):
+        return 0.0
+    apart = float(np.linalg.norm(other - one))
+    if apart == 0.0:
+        return 0.0
+    return apart / norm if norm and np.isfinite(apart) else float("inf")
 
 
 def _use(step: TrainingStep, gemms: Gemms, places: dict[str, int]) -> None:

@@ -278,12 +278,20 @@ class CudaSession(Session):
             main.synchronize()
             return time.perf_counter() - began
 
+        def gradients(steps: int) -> list[Array]:
+            self._weights.clear_moments()
+            try_steps(steps, 1)
+            first = next(iter(self._weights.moments().values()))
+            return [
+                part for layer in self._plan.stack.network.views_by_layer(first) for part in layer
+            ]
+
         if tune and self._gemms.tune:
-            steps = min(STEPS_A_GRAPH, n_steps)
             full.compile()
             refine(
-                full, self._gemms, try_steps, self._name(), source=self._code(), most_steps=steps
-            )
+                full, self._gemms, try_steps, self._name(), source=self._code(),
+                most_steps=min(STEPS_A_GRAPH, n_steps), gradients=gradients,
+            )  # fmt: skip
         return GraphEpoch(full, n_steps, self._rest())
 
     def _name(self) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from pycuda_nn.cuda.runtime.stopwatch import Stopwatch
@@ -63,6 +66,10 @@ class FakeGemms:
 
     def algorithms(self, kind: str) -> list[bytes]:
         return self._known[kind]
+
+    def plain(self, kind: str, place: int) -> int:
+        """Of the three algorithms, all after the first are built-in kernels."""
+        return 0
 
 
 @pytest.fixture(autouse=True)
@@ -154,3 +161,51 @@ def test_a_choice_next_to_other_kernels_is_made_again() -> None:
             most_steps=8,  # type: ignore[arg-type]
         )
         assert step.chosen() == [place]
+
+
+@pytest.mark.parametrize(
+    ("factor", "agrees"),
+    [(1.0, True), (1.02, True), (1.2, False), (0.0, False), (np.nan, False)],
+)
+def test_built_in_kernels_whose_gradients_differ_are_not_used(
+    caplog: pytest.LogCaptureFixture, factor: float, agrees: bool
+) -> None:
+    seconds = network(5e-6)
+    step = FakeStep(seconds)
+    asked: list[list[int]] = []
+
+    def gradients(steps: int) -> list[npt.NDArray[np.float32]]:
+        assert steps == 8
+        asked.append(step.chosen())
+        bias = np.float32([factor if any(step.chosen()) else 1.0])
+        return [np.ones((2, 3), np.float32), bias]  # only a small part differs
+
+    with caplog.at_level(logging.WARNING, "pycuda_nn"):
+        for _ in range(2):  # the second time from the cache
+            refine(
+                step,
+                FakeGemms(seconds),  # type: ignore[arg-type]
+                step.run,
+                "a step",
+                source="",
+                most_steps=8,
+                gradients=gradients,
+            )
+            assert step.chosen() == ([1, 2, 0] if agrees else [0, 0, 0]) * 3
+    assert asked == [[1, 2, 0] * 3, [0] * 9]
+    assert len(caplog.messages) == (not agrees)
+
+
+def test_gradients_that_are_not_finite_without_built_in_kernels_are_not_compared() -> None:
+    seconds = network(5e-6)
+    step = FakeStep(seconds)
+    refine(
+        step,
+        FakeGemms(seconds),  # type: ignore[arg-type]
+        step.run,
+        "a step",
+        source="",
+        most_steps=8,
+        gradients=lambda steps: [np.full(3, np.inf, np.float32), np.zeros(2, np.float32)],
+    )
+    assert step.chosen() == [1, 2, 0] * 3
