@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.runtime.stopwatch import Stopwatch
+from pycuda_nn.cuda.step.agreement import ROUNDING, FloatArray, most_apart
 
 if TYPE_CHECKING:
     from pycuda_nn.cuda.gemm.matmul import Gemms
@@ -21,12 +19,8 @@ _REPLAYS, _ROUNDS = 4, 3
 _LIMIT_S = 4.0  # of a search; the remaining kinds keep the algorithm that is fastest alone
 _LONG_STEP_S = 0.01  # longer steps are timed one by one: eight take the time of eight choices
 
-# Between gradients of built-in kernels and of cuBLASLt, by norm; rounding is below a hundredth.
-_MOST_APART = 0.05
-
-Array = npt.NDArray[Any]
 Run = Callable[[int, int], float]
-Gradients = Callable[[int], Sequence[Array]]
+Gradients = Callable[[int], Sequence[FloatArray]]
 _LOG = logging.getLogger("pycuda_nn")
 
 
@@ -92,7 +86,7 @@ def _agreeing(
     step: TrainingStep,
     gemms: Gemms,
     chosen: dict[str, int],
-    gradients: Callable[[], Sequence[Array]],
+    gradients: Callable[[], Sequence[FloatArray]],
 ) -> dict[str, int]:
     """Return ``chosen``, or algorithms of cuBLASLt alone if the gradients differ."""
     plain = {kind: gemms.plain(kind, place) for kind, place in chosen.items()}
@@ -101,25 +95,14 @@ def _agreeing(
     _use(step, gemms, chosen)
     new = gradients()
     _use(step, gemms, plain)
-    apart = max(map(_apart, gradients(), new), default=0.0)
-    if apart <= _MOST_APART:
+    apart = most_apart(gradients(), new)
+    if apart <= ROUNDING:
         return chosen
     _LOG.warning(
         "gradients of built-in kernels and of cuBLASLt differ by %.0f %%: using cuBLASLt",
         100 * apart,
     )
     return plain
-
-
-def _apart(one: Array, other: Array) -> float:
-    """Return the norm of the difference, relative to ``one``; 0 if that is not finite."""
-    norm = float(np.linalg.norm(one))
-    if not np.isfinite(norm):
-        return 0.0
-    apart = float(np.linalg.norm(other - one))
-    if apart == 0.0:
-        return 0.0
-    return apart / norm if norm and np.isfinite(apart) else float("inf")
 
 
 def _use(step: TrainingStep, gemms: Gemms, places: dict[str, int]) -> None:

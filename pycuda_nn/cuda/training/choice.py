@@ -6,10 +6,11 @@ A path without enough memory for its workspace is passed over.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pycuda_nn.cuda.runtime import cache
+from pycuda_nn.cuda.step.agreement import ROUNDING, FloatArray, most_apart
 from pycuda_nn.cuda.tiny.kernel import source_of
 from pycuda_nn.cuda.tiny.plan import TinyPlan, microseconds
 from pycuda_nn.errors import OutOfDeviceMemory
@@ -26,7 +27,13 @@ class Paths:
     """The paths that cover a training, in order of preference if they are not timed."""
 
     def __init__(
-        self, seconds: Callable[[Epoch], float], where: str, name: str, *, tune: bool
+        self,
+        seconds: Callable[[Epoch], float],
+        where: str,
+        name: str,
+        *,
+        tune: bool,
+        gradients: Callable[[Epoch], Sequence[FloatArray]] | None = None,
     ) -> None:
         """Start without a path.
 
@@ -34,8 +41,11 @@ class Paths:
             seconds: Returns the seconds of a step of an epoch.
             where, name: Identifiers of GPU and libraries, and of the training.
             tune: Whether to time the paths, and to store the fastest in the cache on disk.
+            gradients: Returns the first moments of all parameters after a few steps of an epoch. A
+                path whose moments differ from those of the path with ``plain`` is not used.
+                None: they are not compared.
         """
-        self._seconds, self._tune = seconds, tune
+        self._seconds, self._tune, self._gradients = seconds, tune, gradients
         self._identity = [where, name]
         self._makers: dict[str, Callable[[], Epoch]] = {}
         self._reasons: dict[str, str] = {}
@@ -128,10 +138,26 @@ class Paths:
             if min(others) > _CLEARLY * seconds[path]:
                 made[path] = self._makers[path]()
                 seconds[path] = self._seconds(made[path])
-        ranked = sorted(seconds, key=seconds.__getitem__)
+        ranked = self._agreeing(sorted(seconds, key=seconds.__getitem__), made)
         times = ", ".join(f"{path} {seconds[path] * 1e6:.1f}" for path in ranked)
         chosen, why = _split(cache.keep(name, f"{ranked[0]}\n{times} us a step".encode()))
         return chosen, made[chosen], why
+
+    def _agreeing(self, ranked: list[str], made: Mapping[str, Epoch]) -> list[str]:
+        """Return the paths without those whose gradients are not those of the captured step."""
+        gradients, right = self._gradients, next(filter(made.__contains__, self._plain), "")
+        if gradients is None or not right:
+            return ranked
+        while ranked[0] != right:
+            apart = most_apart(gradients(made[right]), gradients(made[ranked[0]]))
+            if apart <= ROUNDING:
+                break
+            _LOG.warning(
+                "gradients of the %s and of the %s differ by %.0f %%: not using the %s",
+                ranked[0], right, 100 * apart, ranked[0],
+            )  # fmt: skip
+            ranked = ranked[1:]
+        return ranked
 
     def _all(self) -> tuple[dict[str, Epoch], str]:
         """Return the epochs of all paths for which there is enough memory, and why not of all."""

@@ -7,6 +7,8 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pycuda.driver as cuda
 
 from pycuda_nn.cuda.persistent.kernel import PersistentKernel
@@ -15,6 +17,7 @@ from pycuda_nn.cuda.step.step import TrainingStep
 from pycuda_nn.cuda.step.streams import BatchSource
 from pycuda_nn.cuda.step.weights import Weights
 from pycuda_nn.cuda.tiny.kernel import TinyKernel
+from pycuda_nn.network import Network
 
 STEPS_A_GRAPH = 8  # more steps are not faster
 _STEPS_A_LAUNCH = 4096  # tens of milliseconds; other processes can use the GPU between launches
@@ -152,6 +155,23 @@ def seconds_of_step(
         stream.synchronize()
         least = min(least, time.perf_counter() - began)
     return least / steps
+
+
+def moments_after(
+    epoch: Epoch,
+    steps: int,
+    source: BatchSource,
+    stream: cuda.Stream,
+    weights: Weights,
+    network: Network,
+) -> list[npt.NDArray[np.float32]]:
+    """Return the first moment of each parameter after full steps with rates of 0."""
+    weights.clear_moments()
+    cuda.memset_d32(source.clock, 0, 4)
+    epoch.launch_full(steps)
+    stream.synchronize()
+    first = next(iter(weights.moments().values()))
+    return [part for layer in network.views_by_layer(first) for part in layer]
 
 
 def _round_weights(module: Module, weights: Weights, stream: cuda.Stream) -> None:

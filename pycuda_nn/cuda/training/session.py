@@ -41,6 +41,7 @@ from pycuda_nn.cuda.training.epoch import (
     PersistentEpoch,
     QueuedEpoch,
     TinyEpoch,
+    moments_after,
     seconds_of_step,
 )
 from pycuda_nn.cuda.training.evaluation import Evaluator
@@ -241,7 +242,12 @@ class CudaSession(Session):
     ) -> Epoch:
         """Return the steps of an epoch by the fastest path, and log the path."""
         what = f"{self._plan.stack}, {self._plan.precision.name}, minibatch {self._batch:,}"
-        paths = Paths(self._seconds, self._gemms.where, self._name(), tune=self._gemms.tune)
+        # The tiny kernel has float32 products in each precision: 16 bits are not comparable.
+        comparable = self._plan.precision.item_bytes == 4
+        paths = Paths(
+            self._seconds, self._gemms.where, self._name(), tune=self._gemms.tune,
+            gradients=self._gradients if comparable else None,
+        )  # fmt: skip
         if isinstance(found, KernelPlan) and resident:
             source = source_of(found)
             paths.add("persistent kernel", lambda: self._small_epoch(found), source=source)
@@ -278,21 +284,20 @@ class CudaSession(Session):
             main.synchronize()
             return time.perf_counter() - began
 
-        def gradients(steps: int) -> list[Array]:
-            self._weights.clear_moments()
-            try_steps(steps, 1)
-            first = next(iter(self._weights.moments().values()))
-            return [
-                part for layer in self._plan.stack.network.views_by_layer(first) for part in layer
-            ]
-
         if tune and self._gemms.tune:
             full.compile()
             refine(
                 full, self._gemms, try_steps, self._name(), source=self._code(),
-                most_steps=min(STEPS_A_GRAPH, n_steps), gradients=gradients,
+                most_steps=min(STEPS_A_GRAPH, n_steps),
+                gradients=lambda steps: self._gradients(GraphEpoch(full, steps, None)),
             )  # fmt: skip
         return GraphEpoch(full, n_steps, self._rest())
+
+    def _gradients(self, epoch: Epoch) -> list[Array]:
+        """Return the first moments after a few full steps with rates of 0, by parameter."""
+        steps, network = min(STEPS_A_GRAPH, self._n // self._batch), self._plan.stack.network
+        weights, main = self._weights, self._streams.main
+        return moments_after(epoch, steps, self._source, main, weights, network)
 
     def _name(self) -> str:
         """Return the identifier of this step in the cache on disk; it must not change."""

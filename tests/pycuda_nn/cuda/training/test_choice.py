@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pycuda_nn.cuda.stack import DenseStack, recognise
@@ -176,3 +177,26 @@ def test_a_choice_among_other_kernels_is_timed_again(changed: str) -> None:
     seconds["captured step"] = 5e-6
     assert chosen() == "fused step"  # from the cache
     assert chosen(**{changed.partition(" ")[0]: "another kernel"}) == "captured step"
+
+
+@pytest.mark.parametrize(("tiny", "chosen"), [(1.0, "tiny"), (0.9, "captured")])
+def test_a_path_whose_gradients_differ_from_the_captured_step_is_not_used(
+    caplog: pytest.LogCaptureFixture, tiny: float, chosen: str
+) -> None:
+    moments = {"captured": np.ones(3, np.float32), "tiny": np.float32([1.0, 1.0, tiny])}
+    for _ in range(2):  # the second time from the cache
+        trial = Trial({"captured": 16e-6, "tiny": 3e-6})
+        trial.paths = Paths(
+            {"captured": 16e-6, "tiny": 3e-6}.__getitem__,  # type: ignore[arg-type]
+            "a GPU",
+            "a network",
+            tune=True,
+            gradients=lambda epoch: [moments[epoch]],  # type: ignore[index]
+        )
+        made = trial.make("captured")
+        trial.paths.add("captured step", made, source="a step", plain=made)
+        trial.paths.add_tiny(plan_of(), trial.make("tiny"))
+        assert trial.paths.fastest("a network") == chosen
+    warnings = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert len(warnings) == (chosen == "captured")
+    assert all("tiny kernel, 1 block" in text for text in warnings)
