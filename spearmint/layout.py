@@ -18,6 +18,12 @@ NODES = "nodes"
 STEPS = "steps"
 """Key of trial.json: steps before and after this part of the trial; absent without rungs."""
 
+BATCH = "batch"
+"""Key of trial.json of a job of several trials: their numbers."""
+
+JOB = "job"
+"""Key of trial.json of a trial in such a job: the first of these numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -96,6 +102,11 @@ class Layout:
         return self.base / "jobs"
 
     @property
+    def batches(self) -> Path:
+        """Directory with one folder per job of several trials, named by the first of them."""
+        return self.base / "batches"
+
+    @property
     def outputs(self) -> Path:
         """Directory with the standard output and error of each trial."""
         return self.base / "output"
@@ -152,8 +163,24 @@ class Layout:
         return TrialFolder(self.jobs / f"{trial_id:08d}")
 
     def output(self, trial_id: int) -> Path:
-        """Return the output file of a trial."""
+        """Return the output file of a job, by its first trial."""
         return self.outputs / f"{trial_id:08d}.out"
+
+    def batch(self, trial_id: int) -> TrialFolder:
+        """Return the folder of a job of several trials, by its first trial."""
+        return TrialFolder(self.batches / f"{trial_id:08d}")
+
+    def job(self, trial_id: int) -> TrialFolder:
+        """Return the folder of the last job of a trial: its own, or that of several trials."""
+        folder = self.folder(trial_id)
+        if not self.batches.is_dir():  # most searches
+            return folder
+        job = self.batch(int((read_json(folder.spec) or {}).get(JOB, 0)))
+        return job if trial_id in (read_json(job.spec) or {}).get(BATCH, ()) else folder
+
+    def log(self, trial_id: int) -> Path:
+        """Return the output file of the last job of a trial."""
+        return self.output(int(self.job(trial_id).path.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +223,11 @@ class TrialFolder:
     def reports(self) -> Path:
         """Intermediate values, one line ``step,value`` each."""
         return self.path / "reports.csv"
+
+    @property
+    def stop(self) -> Path:
+        """Exists if the job must not train this one of its trials any more."""
+        return self.path / "stop"
 
     @property
     def files(self) -> Path:

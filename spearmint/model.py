@@ -87,6 +87,7 @@ class Experiment:
         pruner_args: Arguments of the pruner, ``k=v,k=v``.
         launcher: ``torchrun`` if it starts the processes of each trial; empty for one process.
         processes: Number of these processes; None for one for each GPU of the trial.
+        batch: Most trials of one job; 1 for a job for each trial.
         warm_start: Number of points of finished regions that a new region tries first.
         fidelity: The rungs at which trials pause; None for trials without parts.
         learn_from: Earlier searches to learn from: directories, files or URLs of storages.
@@ -110,6 +111,7 @@ class Experiment:
     pruner_args: str = ""
     launcher: str = ""
     processes: int | None = None
+    batch: int = 1
     warm_start: int = 0
     fidelity: Fidelity | None = None
     learn_from: tuple[str, ...] = ()
@@ -273,12 +275,14 @@ class Result:
     """Result of a job: a value, or the reason why it failed.
 
     With several objectives, ``value`` is the first of ``objectives``. ``out_of_memory`` is whether
-    it ran out of GPU memory.
+    it ran out of GPU memory, and ``together`` whether the failure can be that of another trial in
+    the same job.
     """
 
     value: float | None
     reason: str = ""
     out_of_memory: bool = False
+    together: bool = False
     seconds: float | None = None
     reports: Mapping[int, float] = field(default_factory=dict)
     objectives: Mapping[str, float] = field(default_factory=dict)

@@ -92,7 +92,8 @@ class RunOptions:
         "--max-concurrent",
         is_common=True,
         minimum=1,
-        help="Run this many trials at the same time. If there are regions, they share this number.",
+        help="Run this many trials at the same time; with --batch, this many jobs of trials. If "
+        "there are regions, they share this number.",
         absent="1; with a queue, as many as its hosts have room for",
     )
     queue_ahead: int = _trial(
@@ -137,6 +138,17 @@ class RunOptions:
         ),
         help="Terminate a trial after this long, e.g. 90, 15m or 2h. It counts as failed (broken).",
         absent="no limit",
+    )
+    batch: int | None = _trial(
+        None,
+        INTEGER,
+        "--batch",
+        metavar="K",
+        minimum=1,
+        key=Key(number=112),
+        help="Run up to K trials in each job, which main_batch(trials) trains at once. Each has "
+        "its own result.",
+        absent="1, a job for each trial",
     )
     launcher: str | None = _trial(
         None,

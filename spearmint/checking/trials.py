@@ -9,7 +9,7 @@ from spearmint.checking.problem import Problem
 from spearmint.controller.direct import Collected
 from spearmint.controller.outcomes import Outcomes
 from spearmint.drivers import Driver
-from spearmint.layout import TrialFolder, write_text
+from spearmint.layout import BATCH, TrialFolder, read_json, write_text
 from spearmint.model import Trial, TrialState
 from spearmint.store.distributions import to_flat
 from spearmint.store.records import best_text
@@ -35,7 +35,24 @@ def trial_problems(session: Session, driver: Driver, *, runs: bool) -> Iterator[
     for trial in session.study.some(suspects):
         yield from _of_trial(session, driver, trial, runs=runs)
     if not runs:
+        yield from _job_problems(session, driver, states)
         yield from record_problems(session)
+
+
+def _job_problems(
+    session: Session, driver: Driver, states: Mapping[int, TrialState]
+) -> Iterator[Problem]:
+    """Yield a problem for each job of several trials that all have ended while it runs."""
+    for path in sorted(session.layout.batches.glob("*/")):
+        folder = TrialFolder(path)
+        trials = (read_json(folder.spec) or {}).get(BATCH, ())
+        has_ended = all(states.get(number) is not TrialState.RUNNING for number in trials)
+        if has_ended and driver.has_job(folder):
+            yield Problem(
+                f"trials {', '.join(map(str, trials))} have ended, and their job still runs",
+                "The job is terminated.",
+                _ending(driver, folder),
+            )
 
 
 def _folders(session: Session) -> Mapping[int, TrialFolder]:

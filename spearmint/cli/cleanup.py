@@ -103,7 +103,8 @@ def _delete_trials(layout: Layout) -> None:
     best = layout.best
     for file in (layout.trace, best, best.with_name(f".{best.name}.part")):
         file.unlink(missing_ok=True)
-    shutil.rmtree(layout.finals, ignore_errors=True)
+    for folder in (layout.batches, layout.finals):
+        shutil.rmtree(folder, ignore_errors=True)
     _remove_empty(layout.jobs, layout.outputs)
     if layout.region:
         _remove_empty(layout.base)

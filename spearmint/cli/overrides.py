@@ -97,6 +97,27 @@ def require_launcher(experiment: Experiment) -> None:
         )
 
 
+def require_batch(experiment: Experiment) -> None:
+    """Check that jobs of several trials run Python code in one process.
+
+    Raises:
+        InputError: They do not, on the command line or in config.pb.
+    """
+    if experiment.batch == 1:
+        return
+    if experiment.language is not Language.PYTHON:
+        raise InputError(
+            f"batch: {experiment.batch} needs language: PYTHON, "
+            f"and {experiment.path} has {experiment.language}",
+            "Remove batch, or write main_batch(trials) in Python.",
+        )
+    if experiment.launcher:
+        raise InputError(
+            f"batch: {experiment.batch} and launcher {experiment.launcher} exclude each other",
+            "Remove one of them: the trials of a job train in one process.",
+        )
+
+
 def require_one_host(experiment: Experiment, driver: str) -> None:
     """Check that a driver without a queue has trials on one host only.
 

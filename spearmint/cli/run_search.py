@@ -22,6 +22,7 @@ from spearmint.choosers.pruners import make_pruner
 from spearmint.cli.overrides import (
     override,
     override_resources,
+    require_batch,
     require_launcher,
     require_needs,
     require_no_rungs,
@@ -89,6 +90,7 @@ def run_search(config: Path, options: dict[str, Any]) -> None:
     resources = override_resources(declared.resources, needed)
     experiment = dataclasses.replace(override(declared, chosen), resources=resources)
     require_wrapper(experiment)
+    require_batch(experiment)
     if not chosen.cancel:
         require_syntax(experiment)
     require_needs(chosen, experiment)

@@ -28,7 +28,9 @@ def greet(console: Console, sessions: Sequence[Session], options: RunOptions, dr
     rungs = f", {experiment.fidelity.describe()}" if experiment.fidelity else ""
     ahead = f", {options.queue_ahead} queued ahead" if options.queue_ahead else ""
     counted = "1 dimension" if dimensions == 1 else f"{dimensions} dimensions"
-    concurrent = "1 trial" if options.max_concurrent == 1 else f"{options.max_concurrent} trials"
+    unit = "trial" if experiment.batch == 1 else "job"
+    concurrent = f"1 {unit}" if options.max_concurrent == 1 else f"{options.max_concurrent} {unit}s"
+    concurrent += f" of up to {experiment.batch} trials" if experiment.batch > 1 else ""
     console.print(
         f"{experiment.name}: {regions}{counted}, chooser {options.method}, driver {driver} with "
         f"{concurrent} at a time{ahead}{pruner}{rungs}",

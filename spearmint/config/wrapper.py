@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spearmint.errors import InputError, did_you_mean, next_command, reason_of
 from spearmint.model import Experiment, Language
-from spearmint.trial.languages import shell_command, wrappers
+from spearmint.trial.languages import MAIN_BATCH, shell_command, wrappers
 from spearmint.trial.octave import INSTALL, find_octave
 from spearmint.trial.outputs import BadResult
 
@@ -52,10 +52,31 @@ def require_syntax(experiment: Experiment) -> None:
 
     Raises:
         InputError: A file has a syntax error; the message has the line, and for Python 2 the
-            command that converts it.
+            command that converts it. Or ``main_batch`` is missing, with ``batch``.
     """
-    if experiment.language is Language.PYTHON:
-        _check(experiment.directory, experiment.name, set())
+    if experiment.language is not Language.PYTHON:
+        return
+    _check(experiment.directory, experiment.name, set())
+    path = experiment.directory / f"{experiment.name}.py"
+    if experiment.batch > 1 and not _can_define(_compiled(path), MAIN_BATCH):
+        raise InputError(
+            f"{path} has no function {MAIN_BATCH}(trials), which batch: {experiment.batch} calls",
+            "Write one, or remove batch from config.pb.",
+        )
+
+
+def _can_define(tree: ast.Module | None, name: str) -> bool:
+    """Return whether a module can have a function; True if it is not known."""
+    if tree is None:
+        return True
+    for node in ast.walk(tree):
+        if isinstance(node, ast.alias) and (node.asname or node.name) in (name, "*"):
+            return True
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return True
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            return True
+    return False
 
 
 def _check(directory: Path, name: str, seen: set[str]) -> None:

@@ -175,8 +175,8 @@ class Controller:
     def _jobs(self) -> list[Job]:
         return [*(job for study in self.studies for job in study.jobs), *self.finals.jobs]
 
-    def _n_running(self) -> int:
-        return sum(study.n_running for study in self.studies) + len(self.finals.jobs)
+    def _n_jobs(self) -> int:
+        return sum(study.n_jobs for study in self.studies) + len(self.finals.jobs)
 
     def _collect(self) -> None:
         """Poll the driver once for all studies."""
@@ -208,8 +208,8 @@ class Controller:
             return
         if not self.stop.requested:
             limited = self._refused_by_budget or bool(self._stop_reason())
-            self.finals.start(most - self._n_running(), limited=limited)
-        while self._n_running() < most and not self.stop.requested:
+            self.finals.start(most - self._n_jobs(), limited=limited)
+        while self._n_jobs() < most and not self.stop.requested:
             if reason := self._stop_reason():
                 self._note_once(f"No new trials: {reason}.")
             ready = [study for study in self._admitted() if not reason and self._wants_trial(study)]
@@ -223,7 +223,7 @@ class Controller:
                 self._warm(chosen)
             self._tell_neighbours(chosen)
             try:
-                chosen.start_trial(most - self._n_running())
+                chosen.start_job(most - self._n_jobs())
             except ProposalStopped:
                 return
             except QueueFull as error:
@@ -302,12 +302,12 @@ class Controller:
 
     def _wait(self) -> None:
         """Sleep until a job has possibly ended, the user stops, or the polling time has passed."""
-        polling_s = self.limits.polling_s if self._n_running() else _SLICE_S
+        polling_s = self.limits.polling_s if self._n_jobs() else _SLICE_S
         deadline = time.monotonic() + polling_s
         requested = self.stop.requested
         jobs = self._jobs()
         while not self.stop.now and self.stop.requested == requested:
-            if self._prune() or self._desk.has_news():
+            if self._prune() or self._desk.has_news() or self._has_results():
                 return
             slice_s = _SHORT_S if self._prepare() else _SLICE_S
             left = deadline - time.monotonic()
@@ -318,6 +318,10 @@ class Controller:
             self.driver.wait(jobs, step)
             if time.monotonic() - before < step * 0.9:
                 return
+
+    def _has_results(self) -> bool:
+        """Return whether a trial has a result while its job trains others."""
+        return not self._is_unreachable and any(study.has_results() for study in self.studies)
 
     def _prepare(self) -> bool:
         """Compute a proposal ahead of need for many concurrent trials; return whether it did."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from spearmint.controller.events import StudyCounts
 from spearmint.controller.outcomes import Outcomes
-from spearmint.controller.running_trial import RunningTrial
+from spearmint.controller.running_trial import RunningTrial, ask_to_stop
 from spearmint.drivers import Driver, DriverSettings, make_driver
+from spearmint.layout import BATCH, read_json
 from spearmint.model import Trial, TrialState
 from spearmint.requests.applying import apply
 from spearmint.requests.inbox import Action, Inbox
@@ -88,12 +89,20 @@ def _outcomes(session: Session, driver: Driver) -> Outcomes:
 
 
 def _end_job(driver: Driver, session: Session, trial: Trial) -> float:
-    """Terminate the job of a trial if it has one; return its run time in seconds."""
-    folder = session.layout.folder(trial.id)
-    job = driver.adopt(folder)
+    """Terminate the job of a trial if it has one; return its run time in seconds.
+
+    Other trials of the job continue.
+    """
+    folder, job_folder = session.layout.folder(trial.id), session.layout.job(trial.id)
+    job = driver.adopt(job_folder)
     if job is None:
         return 0.0
-    running = RunningTrial(trial, folder, job, waiting=not folder.runner.exists())
-    seconds = running.seconds()
-    driver.cancel([job])
+    trials = (read_json(job_folder.spec) or {}).get(BATCH, [trial.id])
+    waiting = not folder.runner.exists()
+    running = RunningTrial(trial, folder, job, job_folder, 1.0 / len(trials), waiting)
+    seconds = running.charged_s()
+    if running.is_in_batch:
+        ask_to_stop(folder)
+    else:
+        driver.cancel([job])
     return seconds

@@ -18,7 +18,7 @@ class EndingJobs:
 
     driver: Driver
     _since: dict[Job, float] = field(default_factory=dict)
-    _trials: dict[Job, int] = field(default_factory=dict)
+    _trials: dict[Job, set[int]] = field(default_factory=dict)
     _stuck: set[int] = field(default_factory=set)
 
     @property
@@ -28,16 +28,26 @@ class EndingJobs:
 
     @property
     def trials(self) -> set[int]:
-        """Trials of these jobs, and of those that exceeded the timeout and possibly still run."""
-        return {*(self._trials[job] for job in self._since), *self._stuck}
+        """Ended trials of jobs that run, or that exceeded the timeout and possibly still run."""
+        return set().union(self._stuck, *self._trials.values())
 
     def add(self, job: Job, trial_id: int) -> None:
         """Watch ``job`` of a trial, whose result is stored, until it ends."""
-        self._since[job], self._trials[job] = time.time(), trial_id
+        self._since[job] = time.time()
+        self.note(job, trial_id)
+
+    def note(self, job: Job, trial_id: int) -> None:
+        """Note a trial whose result is stored while its job trains others."""
+        self._trials.setdefault(job, set()).add(trial_id)
+
+    def forget(self, job: Job) -> None:
+        """Forget the trials of a job that has ended."""
+        self._trials.pop(job, None)
 
     def clear(self) -> None:
         """Stop watching all jobs."""
         self._since.clear()
+        self._trials.clear()
 
     def reap(self, states: Mapping[Job, JobState]) -> None:
         """Stop watching jobs that have ended; terminate jobs that exceed the timeout.
@@ -53,6 +63,7 @@ class EndingJobs:
             self.driver.cancel(over)  # terminates leftover processes
         if stuck:
             self.driver.end(stuck)
-            self._stuck.update(self._trials[job] for job in stuck)
+            self._stuck.update(*(self._trials[job] for job in stuck))
         for job in (*over, *stuck):
             del self._since[job]
+            self.forget(job)

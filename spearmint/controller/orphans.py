@@ -12,7 +12,7 @@ from spearmint.store.owner import Ownership, read_ownership
 def find_orphaned_jobs(layout: Layout, known: Ownership) -> tuple[Driver, list[Job]]:
     """Return the driver of earlier runs and its jobs that have not ended."""
     driver = make_driver(known.driver, DriverSettings(directory=layout.root))
-    kinds = ("jobs", "final")
+    kinds = ("jobs", "batches", "final")
     paths = [path for kind in kinds for path in layout.root.glob(f"{kind}/*/")]
     paths += [path for kind in kinds for path in layout.regions.glob(f"*/{kind}/*/")]
     folders = (TrialFolder(path) for path in paths if path.name.isdecimal())

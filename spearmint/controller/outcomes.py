@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from spearmint.controller.events import SearchObserver
 from spearmint.controller.running_trial import RunningTrial
-from spearmint.drivers import Driver
+from spearmint.drivers import Driver, Job, JobEnd
 from spearmint.formatting import format_params
 from spearmint.layout import Layout, TrialFolder
 from spearmint.model import Language, Result, Trial
@@ -38,31 +38,56 @@ class Outcomes:
     on_end: Callable[[Trial], None]
     on_success: Callable[[], None] = lambda: None
     goal_of: Callable[[Trial, float], int] | None = None
+    _ends: dict[Job, JobEnd] = field(default_factory=dict)
 
     def settle(self, running: RunningTrial) -> Trial | None:
         """Store the trial of a job that ended, or return the trial if it must be retried."""
         if self.store_job_result(running):
             return None
         if running.ended_by == "pruned":
-            self.on_success()
-            self.on_end(self.study.prune(running.trial, running.seconds()))
+            self.prune(running)
             return None
         if running.ended_by == "timeout":
             limit = self.study.experiment.trial_timeout_s
             reason = f"timed out after {limit:g} s"
-            self._store_broken(running.trial, reason, running.seconds())
+            self._store_broken(running.trial, reason, running.charged_s())
             return None
         if running.ended_by == "stopped":
-            self.store_stopped(running.trial, running.stop_reason, running.seconds())
+            self.store_stopped(running.trial, running.stop_reason, running.charged_s())
             return None
         return self._retry(running)
+
+    def prune(self, running: RunningTrial) -> None:
+        """Store that the pruner stopped a trial."""
+        self.on_success()
+        self.on_end(self.study.prune(running.trial, running.charged_s()))
+
+    def _end_of(self, running: RunningTrial) -> JobEnd:
+        """Return how a job ended without a result of this trial; the driver is asked once."""
+        if failure := self.failure_of_all(running.trial, running.folder):
+            return JobEnd(failure)
+        if running.job not in self._ends:
+            self._ends[running.job] = self.driver.explain(running.job)
+        return self._ends[running.job]
+
+    def forget_ends(self) -> None:
+        """Ask the driver again how jobs ended: a later job can have the same id."""
+        self._ends.clear()
+
+    def failure_of_all(self, trial: Trial, folder: TrialFolder) -> str:
+        """Return why a job of several trials failed if ``trial`` is to be retried alone, or ""."""
+        result = read_result(folder, self.study.key(trial))
+        return result.reason if result is not None and self._is_retried(trial, result) else ""
+
+    def _is_retried(self, trial: Trial, result: Result) -> bool:
+        return result.together and trial.lost < self.study.experiment.max_retries
 
     def _retry(self, running: RunningTrial) -> Trial | None:
         """Return the trial of a lost job for a retry, or store it as broken.
 
         It is broken if a retry would end the same way, or after too many lost jobs.
         """
-        seconds, end = running.seconds(), self.driver.explain(running.job)
+        seconds, end = running.charged_s(), self._end_of(running)
         if not end.again:
             self._store_broken(running.trial, end.text, seconds)
             return None
@@ -86,6 +111,8 @@ class Outcomes:
     def store_result(self, trial: Trial, folder: TrialFolder, *, values_only: bool = False) -> bool:
         """Store the result file of ``folder``; return False if it has no result of this trial.
 
+        A failure of a job of several trials is not one: the trial is retried alone.
+
         Args:
             trial: A running trial.
             folder: Its folder.
@@ -95,10 +122,12 @@ class Outcomes:
         result = read_result(folder, self.study.key(trial))
         if result is None or (values_only and result.value is None):
             return False
+        if self._is_retried(trial, result):
+            return False
         seconds = trial.earlier_s + (result.seconds or 0.0)
         result = result if result.seconds is None else replace(result, seconds=seconds)
         if result.value is None:
-            tail = tail_of(self.layout.output(trial.id))
+            tail = tail_of(self.layout.log(trial.id))
             self.on_end(self.study.break_(trial, self._with_memory(trial, result), tail))
         else:
             self.on_success()  # before the trial is stored, which a kill can prevent
@@ -126,7 +155,7 @@ class Outcomes:
         """Return the result of a failed trial; name its parameters if it lacked GPU memory."""
         reason = result.reason if result.out_of_memory else ""
         if self.study.experiment.language is Language.SHELL and " exited with " in result.reason:
-            output = self.layout.output(trial.id)
+            output = self.layout.log(trial.id)
             reason = last_gpu_memory_error(_end_of(output, _LAUNCHER_BYTES))
         if not reason:
             return result
@@ -141,7 +170,7 @@ class Outcomes:
     def _store_broken(self, trial: Trial, reason: str, seconds: float) -> None:
         """Store that ``trial`` failed, and why."""
         result = Result(value=None, reason=reason, seconds=trial.earlier_s + seconds)
-        self.on_end(self.study.break_(trial, result, tail_of(self.layout.output(trial.id))))
+        self.on_end(self.study.break_(trial, result, tail_of(self.layout.log(trial.id))))
 
 
 def tail_of(output: Path) -> str:

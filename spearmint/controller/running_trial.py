@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from spearmint.drivers import Job
@@ -22,6 +23,8 @@ class RunningTrial:
         trial: The trial as stored.
         folder: Its folder, in which the runner writes.
         job: The job that runs it.
+        job_folder: Folder of the job; that of the trial if it is the only one.
+        share: Its part of the time of the job: 1 divided by the number of trials.
         waiting: Whether the job is queued; its time counts from its start.
         started: Start time in seconds since the epoch.
         result_since: When its result was first seen, in seconds since the epoch.
@@ -35,6 +38,8 @@ class RunningTrial:
     trial: Trial
     folder: TrialFolder
     job: Job
+    job_folder: TrialFolder
+    share: float = 1.0
     waiting: bool = False
     started: float = field(default_factory=time.time)
     result_since: float | None = None
@@ -48,6 +53,20 @@ class RunningTrial:
         if runner is not None:
             self.started = float(runner["start"])
 
+    @property
+    def is_in_batch(self) -> bool:
+        """Whether its job can have other trials, which continue when this one ends."""
+        return self.job_folder != self.folder
+
+    def has_new_result(self) -> bool:
+        """Return whether it has a result, not seen before, while its job can train others."""
+        is_open = self.is_in_batch and self.result_since is None
+        return is_open and self.folder.result.exists()
+
+    def charged_s(self) -> float:
+        """Return the run time in seconds for which the trial counts."""
+        return self.seconds() * self.share
+
     def seconds(self) -> float:
         """Return the run time in seconds; 0 while the job is queued."""
         return 0.0 if self.waiting else time.time() - self.started
@@ -58,6 +77,7 @@ class RunningTrial:
             with contextlib.suppress(OSError):
                 if time.time() - self.folder.runner.stat().st_mtime > _NEW_RUNNER_S:
                     self.folder.runner.unlink()
+                    self.job_folder.runner.unlink(missing_ok=True)
         self.waiting, self.started = True, time.time()
 
     def is_stuck(self) -> bool:
@@ -72,3 +92,14 @@ class RunningTrial:
         changed = size != self.reports_size
         self.reports_size = size
         return changed
+
+
+def jobs_of(trials: Iterable[RunningTrial]) -> list[Job]:
+    """Return the jobs of trials, each once."""
+    return list(dict.fromkeys(running.job for running in trials))
+
+
+def ask_to_stop(folder: TrialFolder) -> None:
+    """Tell the job of several trials to train this one no more; a full disk loses the request."""
+    with contextlib.suppress(OSError):
+        folder.stop.touch()

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from spearmint.budget import Durations, Running
 from spearmint.controller.ending import EXIT_GRACE_S, EndingJobs
 from spearmint.controller.events import SearchObserver, StudyCounts
 from spearmint.controller.failures import Failures, retry_note
 from spearmint.controller.limits import StudyLimits
+from spearmint.controller.next_trials import NextTrials
 from spearmint.controller.outcomes import Outcomes
 from spearmint.controller.paused_trials import PausedTrials
-from spearmint.controller.proposals import Proposals
-from spearmint.controller.running_trial import RunningTrial
+from spearmint.controller.pruning import has_bad_reports
+from spearmint.controller.running_trial import RunningTrial, ask_to_stop, jobs_of
 from spearmint.controller.signals import StopRequest
-from spearmint.controller.submission import job_request, prepare_folder
+from spearmint.controller.submission import prepare_job
 from spearmint.controller.tally import Tally
 from spearmint.drivers import Driver, Job, JobState
 from spearmint.errors import DriverUnreachable, QueueFull, SearchFailed, StorageError
@@ -28,7 +28,6 @@ from spearmint.requests.applying import retry
 from spearmint.store.records import Records
 from spearmint.store.study import Study
 from spearmint.trial.attempts import add_attempt
-from spearmint.trial.reporting import read_reports
 
 
 @dataclass(slots=True)
@@ -54,9 +53,8 @@ class StudyRun:
     _outcomes: Outcomes = field(init=False)
     _ending: EndingJobs = field(init=False)
     _paused: PausedTrials = field(init=False)
-    _proposals: Proposals = field(init=False)
+    _next: NextTrials = field(init=False)
     _running: dict[int, RunningTrial] = field(default_factory=dict)
-    _waiting: deque[Trial] = field(default_factory=deque)
     _stopped: set[int] = field(default_factory=set)  # by users
     _ended: list[tuple[Trial, StudyCounts]] = field(default_factory=list)  # not reported yet
 
@@ -74,11 +72,19 @@ class StudyRun:
             goal_of=self._paused.goal,
         )
         self._ending = EndingJobs(self.driver)
-        self._proposals = Proposals(self.study)
+        self._next = NextTrials(
+            self.study,
+            self.layout,
+            self.driver,
+            self.observer,
+            self.tally,
+            self._paused,
+            self._ending,
+        )
 
     def obey(self, stop: StopRequest) -> None:
         """Let signals of ``stop`` end the computation of a proposal."""
-        self._proposals.stop = stop
+        self._next.proposals.stop = stop
 
     def counts(self) -> StudyCounts:
         """Return the current counts."""
@@ -90,7 +96,12 @@ class StudyRun:
     @property
     def jobs(self) -> list[Job]:
         """Jobs that have not ended, as far as known."""
-        return [*(running.job for running in self._running.values()), *self._ending.jobs]
+        return [*jobs_of(self._running.values()), *self._ending.jobs]
+
+    @property
+    def n_jobs(self) -> int:
+        """Number of jobs that are queued or run trials."""
+        return len(jobs_of(self._running.values()))
 
     @property
     def n_running(self) -> int:
@@ -111,7 +122,7 @@ class StudyRun:
     @property
     def has_begun(self) -> bool:
         """Whether any trial was started, including earlier runs."""
-        return bool(self.tally.ended or self._running or self._waiting)
+        return bool(self.tally.ended or self._running or self._next.waiting)
 
     @property
     def is_open(self) -> bool:
@@ -120,16 +131,15 @@ class StudyRun:
 
     def wants_trial(self) -> bool:
         """Return whether one more trial should start, or a paused one resume, if there is room."""
-        return self.tally.wants_trial(self.n_running) or self.resumes_paused()
+        return self._next.are_wanted(self.n_running)
 
     def resumes_paused(self) -> bool:
         """Return whether a paused trial can continue, also if there are enough new trials."""
-        can = self._paused.next(self._ending.trials) is not None
-        return can and not (self.tally.is_failing() or self.tally.stop_reason())
+        return self._next.resume_paused()
 
     def seconds(self) -> float:
         """Return the total seconds of all trials, including the running ones."""
-        return self.tally.seconds + sum(running.seconds() for running in self._running.values())
+        return self.tally.seconds + sum(running.charged_s() for running in self._running.values())
 
     def running_trials(self) -> list[Running]:
         """Return how long each running trial has run; 0 s while its job is queued."""
@@ -146,72 +156,54 @@ class StudyRun:
         self.study.expect(self.limits.finished)
         self.tally.restore(self.study)
         self._paused.restore()
-        self.durations.known = self.tally.seconds / self.tally.ended if self.tally.ended else None
+        if self.tally.ended:  # at most: the trials of a job share its time
+            self.durations.known = self.tally.seconds / self.tally.ended * self.experiment.batch
         running = self.study.running()
         self._failures.resume(self.tally, retried=self.retries_broken)
         if self.retries_broken:
             n = retry(self.study)
             self.observer.note(retry_note(n, self.tally, len(running)))
+        adopted: dict[Path, Job | None] = {}  # by folder: trials of a job have the same
         for trial in running:
-            self._resume_trial(trial)
+            self._resume_trial(trial, adopted)
             self._report_ended()
 
-    def _resume_trial(self, trial: Trial) -> None:
-        folder = self.layout.folder(trial.id)
-        job = self.driver.adopt(folder)
+    def _resume_trial(self, trial: Trial, adopted: dict[Path, Job | None]) -> None:
+        folder, job_folder = self.layout.folder(trial.id), self.layout.job(trial.id)
+        if job_folder.path not in adopted:
+            adopted[job_folder.path] = self.driver.adopt(job_folder)
+        job = adopted[job_folder.path]
         if job is not None:
-            self._add_running(trial, folder, job)
+            self._add_running(trial, job, job_folder)
         elif not self._outcomes.store_result(trial, folder):
             end, fidelity = "ended while no controller ran", self.experiment.fidelity
-            if fidelity is not None and trial.rungs and folder.result.exists():
+            failure = self._outcomes.failure_of_all(trial, folder)
+            if failure:
+                end, trial = failure, self.study.add_loss(trial)
+            elif fidelity is not None and trial.rungs and folder.result.exists():
                 end = fidelity.pause(len(trial.rungs))  # its next part did not start
             add_attempt(folder, end)
-            self._waiting.append(trial)
+            self._next.retry(trial, alone=bool(failure))
 
-    def start_trial(self, n_free: int = 1) -> None:
-        """Start a trial that waits for a retry, or else a new trial, in one of the free places.
+    def start_job(self, n_free: int = 1) -> None:
+        """Start the trials of a job in one of the free places: waiting ones, or else new ones.
 
         Raises:
-            DriverUnreachable, QueueFull: The next call starts the trial.
-            ProposalStopped: A signal requested a stop; nothing was stored.
+            DriverUnreachable, QueueFull: The next call starts the trials.
+            ProposalStopped: A signal requested a stop; the next call starts what was proposed.
         """
-        trial = self._next_trial(n_free)
-        if trial is None:
+        jobs = jobs_of(self._running.values())
+        trials = self._next.of_a_job(n_free, jobs, self.n_running)
+        if not trials:
             return
         try:
-            folder = prepare_folder(self.experiment, self.layout, trial, self.study.key(trial))
-            job = self.driver.submit(job_request(self.experiment, self.layout, trial.id))
+            request = prepare_job(self.experiment, self.layout, trials, self.study.key)
+            job = self.driver.submit(request)
         except (DriverUnreachable, QueueFull):
-            self._waiting.appendleft(trial)
+            self._next.waiting.extendleft(reversed(trials))
             raise
-        self._add_running(trial, folder, job)
-
-    def _next_trial(self, n_free: int) -> Trial | None:
-        """Return a trial that waits for a retry, else a paused one, else a new one.
-
-        None if a paused trial cannot be resumed yet.
-        """
-        if self._waiting:
-            return self._waiting.popleft()
-        paused = self._paused.next(self._ending.trials)
-        if paused is None:
-            asked = self._proposals.ask(n_free)
-            self._note_notices()
-            return asked
-        folder = self.layout.folder(paused)
-        if self._paused.is_from_earlier(paused) and (job := self.driver.adopt(folder)):
-            self._ending.add(job, paused)  # its last job is about to end
-            return None
-        trial = self._paused.resume(paused)
-        if trial is not None:
-            self.tally.resume_paused()
-        return trial
-
-    def _note_notices(self) -> None:
-        """Report what the chooser has to say, after the name of the region if there are several."""
-        region = self.experiment.region
-        for text in self.study.notices():
-            self.observer.note(f"{region}: {text}" if region else text)
+        for trial in trials:
+            self._add_running(trial, job, request.folder, share=1.0 / len(trials))
 
     def prepare(self, most: int) -> bool:
         """Propose a trial ahead of need, unless ``most`` are ready; return whether one was.
@@ -219,12 +211,19 @@ class StudyRun:
         Raises:
             ProposalStopped: A signal requested a stop.
         """
-        return self.tally.wants_trial(self.n_running) and self._proposals.prepare(most)
+        return self._next.prepare(most, self.n_running)
 
-    def _add_running(self, trial: Trial, folder: TrialFolder, job: Job) -> None:
-        self._running[trial.id] = RunningTrial(trial, folder, job, waiting=self.driver.detaches)
+    def _add_running(
+        self, trial: Trial, job: Job, job_folder: TrialFolder, share: float = 1.0
+    ) -> None:
+        folder, waiting = self.layout.folder(trial.id), self.driver.detaches
+        self._running[trial.id] = RunningTrial(trial, folder, job, job_folder, share, waiting)
         self._record()
         self.observer.submitted(trial, self.counts())
+
+    def has_results(self) -> bool:
+        """Return whether a trial has a result while its job trains others."""
+        return any(running.has_new_result() for running in self._running.values())
 
     def collect(self, states: Mapping[Job, JobState]) -> None:
         """Store ended trials, retry lost jobs, and terminate jobs that exceed a timeout."""
@@ -239,6 +238,7 @@ class StudyRun:
         self._ending.reap(states)
 
     def _collect(self, states: Mapping[Job, JobState]) -> None:
+        self._outcomes.forget_ends()
         for running in list(self._running.values()):
             state = states[running.job]
             if state is JobState.GONE:
@@ -246,7 +246,7 @@ class StudyRun:
                 self._settle(running)
             elif running.is_stuck():
                 self._settle(running)
-            elif state is JobState.FINISHED:
+            elif state is JobState.FINISHED or running.has_new_result():
                 self._finish(running)
             elif state is JobState.WAITING:
                 running.requeue()
@@ -261,22 +261,32 @@ class StudyRun:
             self.observer.started(running.trial, self.counts())
 
     def _finish(self, running: RunningTrial) -> None:
-        """Store the trial of a job that is about to end, and watch the job until it ends."""
+        """Store a trial that has its result, before its job ends."""
         if self._outcomes.store_job_result(running):
-            del self._running[running.trial.id]
-            self._ending.add(running.job, running.trial.id)
+            self._leave(running)
+        elif running.is_in_batch:
+            running.result_since = running.result_since or time.time()
+
+    def _leave(self, running: RunningTrial) -> None:
+        """Remove an ended trial; watch its job until it ends, if this was the last trial."""
+        del self._running[running.trial.id]
+        is_last = all(other.job != running.job for other in self._running.values())
+        watch = self._ending.add if is_last else self._ending.note
+        watch(running.job, running.trial.id)
 
     def _settle(self, running: RunningTrial) -> None:
         """Store the trial of a job that ended, or schedule a retry."""
         del self._running[running.trial.id]
+        self._ending.forget(running.job)
         lost = self._outcomes.settle(running)
         if lost is not None:
-            self._waiting.append(lost)
+            is_alone = bool(self._outcomes.failure_of_all(running.trial, running.folder))
+            self._next.retry(lost, alone=is_alone)
 
     def _terminate_overdue(self, running: RunningTrial) -> None:
         """Terminate a job that does not exit after its result, or exceeds the trial timeout."""
         now, limit = time.time(), self.experiment.trial_timeout_s
-        if not self.driver.detaches and running.folder.result.exists():
+        if not self.driver.detaches and running.job_folder.result.exists():
             running.result_since = running.result_since or now
             if now - running.result_since > EXIT_GRACE_S:
                 self.driver.cancel([running.job])
@@ -284,58 +294,65 @@ class StudyRun:
             self._terminate(running, "timeout")
 
     def _terminate(self, running: RunningTrial, why: str) -> None:
-        """Terminate a job and note why, which decides the state of its trial."""
+        """Terminate a job and note why, which decides the state of its trials."""
         self.driver.end([running.job])  # raises if the queue does not answer
-        running.ended_by, running.ended_at = why, time.time()
+        for other in self._running.values():
+            if other.job == running.job:
+                other.ended_by, other.ended_at = why, time.time()
 
     def stop(self, trial_id: int, reason: str) -> bool:
         """Terminate the job of a trial, without a retry; return whether the trial has ended.
 
+        The other trials of the job continue.
+
         Raises:
-            DriverUnreachable: The next call terminates it.
+            DriverUnreachable: The next call does it.
         """
         self._stopped.add(trial_id)
         running = self._running.get(trial_id)
-        if running is not None:
+        if running is not None and running.is_in_batch:
+            self._leave(running)
+            if not self._outcomes.store_job_result(running):
+                self._outcomes.store_stopped(running.trial, reason, running.charged_s())
+            ask_to_stop(running.folder)
+        elif running is not None:
             if not running.ended_by:
                 self._terminate(running, "stopped")
                 running.stop_reason = reason
             return False
-        waiting = [trial for trial in self._waiting if trial.id == trial_id]
-        if (paused := self._paused.remove(trial_id)) is not None:
-            self.tally.resume_paused()
-            waiting.append(paused)
-        for trial in waiting:
-            if trial in self._waiting:
-                self._waiting.remove(trial)
+        for trial in self._next.remove(trial_id):
             self._outcomes.store_stopped(trial, reason, 0.0)
-            self._report_ended()
+        self._report_ended()
         return True
 
     def prune(self) -> bool:
         """Read new reports and terminate the jobs of poor trials; return whether any was."""
         if not self.study.prunes:
             return False
-        with self.study.one_transaction():
-            return self._prune()
+        try:
+            with self.study.one_transaction():
+                pruned = self._prune()
+        except StorageError:
+            self._ended.clear()  # not stored
+            raise
+        for running in pruned:
+            if running.is_in_batch:
+                ask_to_stop(running.folder)
+        self._report_ended()
+        return bool(pruned)
 
-    def _prune(self) -> bool:
-        pruned = False
-        for running in self._running.values():
-            if not running.ended_by and self._has_bad_reports(running):
-                self._terminate(running, "pruned")
-                pruned = True
+    def _prune(self) -> list[RunningTrial]:
+        """Terminate the jobs of poor trials; a job of several trials continues without them."""
+        pruned = list[RunningTrial]()
+        for running in list(self._running.values()):
+            if not running.ended_by and has_bad_reports(self.study, running):
+                pruned.append(running)
+                if running.is_in_batch:
+                    self._leave(running)
+                    self._outcomes.prune(running)
+                else:
+                    self._terminate(running, "pruned")
         return pruned
-
-    def _has_bad_reports(self, running: RunningTrial) -> bool:
-        """Store the new reports of a trial, and return whether to prune it."""
-        if not running.new_reports() or running.folder.result.exists():
-            return False
-        reports = read_reports(running.folder.reports)
-        running.trial = self.study.report(running.trial, reports)
-        if reports and not math.isfinite(reports[max(reports)]):
-            return True
-        return self.study.should_prune(running.trial)
 
     def _forgive(self) -> None:
         """Report failures that no longer count, because a trial succeeds now."""
@@ -353,7 +370,8 @@ class StudyRun:
         self._paused.add(trial, counts=is_failure or trial.state is not TrialState.BROKEN)
         if text := self._paused.warning(trial):
             self.observer.note(text)
-        self.durations.add((trial.seconds or trial.earlier_s) - trial.earlier_s)
+        charged_s = (trial.seconds or trial.earlier_s) - trial.earlier_s
+        self.durations.add(charged_s * self.experiment.batch)  # at most, as for earlier runs
         self._record()
         self._ended.append((trial, self.counts()))
 

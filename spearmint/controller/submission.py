@@ -2,15 +2,70 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Sequence
+
 from spearmint.drivers import JobRequest
-from spearmint.layout import NODES, PROCESSES, STEPS, Layout, TrialFolder, write_json
+from spearmint.layout import (
+    BATCH,
+    JOB,
+    NODES,
+    PROCESSES,
+    STEPS,
+    Layout,
+    TrialFolder,
+    write_json,
+)
 from spearmint.model import Experiment, Trial
 from spearmint.store.study import Study
 from spearmint.trial.languages import to_entries, wrappers
 from spearmint.trial.outputs import OBJECTIVES, OUTPUTS
 
 
-def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: str) -> TrialFolder:
+def prepare_job(
+    experiment: Experiment,
+    layout: Layout,
+    trials: Sequence[Trial],
+    key_of: Callable[[Trial], str],
+) -> JobRequest:
+    """Write the folders of a new job of ``trials``, and return its request.
+
+    Without ``batch`` in the search, there is one trial.
+
+    Args:
+        experiment: The search.
+        layout: Paths of the search.
+        trials: The trials to run.
+        key_of: Returns the digest of a trial; the runner copies it into its result.
+    """
+    if experiment.batch > 1:
+        _prepare_batch(experiment, layout, trials, [key_of(trial) for trial in trials])
+    else:
+        prepare_folder(experiment, layout, trials[0], key_of(trials[0]))
+    return job_request(experiment, layout, trials[0].id)
+
+
+def _prepare_batch(
+    experiment: Experiment, layout: Layout, trials: Sequence[Trial], keys: Sequence[str]
+) -> None:
+    """Write the folder of a job of several trials, then those of the trials."""
+    job = layout.batch(trials[0].id)
+    job.path.mkdir(parents=True, exist_ok=True)
+    for stale in (job.reports, job.result):
+        stale.unlink(missing_ok=True)
+    spec = _spec(experiment, layout, trials[0].id, _digest(keys))
+    write_json(job.spec, {**spec, "params": {}, BATCH: [trial.id for trial in trials]})
+    for trial, key in zip(trials, keys, strict=True):
+        prepare_folder(experiment, layout, trial, key, job=trials[0].id)
+
+
+def _digest(keys: Sequence[str]) -> str:
+    return hashlib.sha256("".join(keys).encode()).hexdigest()
+
+
+def prepare_folder(
+    experiment: Experiment, layout: Layout, trial: Trial, key: str, *, job: int = 0
+) -> TrialFolder:
     """Write the input of the runner, delete files of earlier jobs, and return the folder.
 
     Args:
@@ -18,21 +73,16 @@ def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: st
         layout: Paths of the search.
         trial: The trial to run.
         key: Digest of the trial; the runner copies it into its result.
+        job: First trial of its job of several trials; 0 for a job of its own.
     """
     folder = layout.folder(trial.id)
     for directory in (layout.jobs, layout.outputs, folder.path):  # a user can delete them
         directory.mkdir(exist_ok=True)
-    for stale in (folder.reports, folder.result):
-        stale.unlink(missing_ok=True)
-    spec: dict[str, object] = {
-        "key": key,
-        "job_id": trial.id,
-        "directory": str(layout.root),
-        "name": experiment.name,
-        "region": experiment.region,
-        "language": experiment.language,
-        "params": to_entries(experiment.variables, trial.params),
-    }
+    stale = [folder.reports, folder.result, folder.stop]
+    for path in [*stale, folder.runner] if job else stale:  # drivers delete that of their jobs
+        path.unlink(missing_ok=True)
+    spec = _spec(experiment, layout, trial.id, key)
+    spec["params"] = to_entries(experiment.variables, trial.params)
     if experiment.constraints:
         spec[OUTPUTS] = [constraint.name for constraint in experiment.constraints]
     if experiment.objectives:
@@ -42,17 +92,33 @@ def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: st
     if experiment.processes_of_trial is not None:
         spec[PROCESSES] = experiment.processes_of_trial
         spec |= {NODES: experiment.resources.nodes} if experiment.resources.nodes > 1 else {}
+    if job:
+        spec[JOB] = job
     write_json(folder.spec, spec)
     return folder
 
 
+def _spec(experiment: Experiment, layout: Layout, trial_id: int, key: str) -> dict[str, object]:
+    """Return what trial.json of a trial and of a job have in common."""
+    return {
+        "key": key,
+        "job_id": trial_id,
+        "directory": str(layout.root),
+        "name": experiment.name,
+        "region": experiment.region,
+        "language": experiment.language,
+    }
+
+
 def job_request(experiment: Experiment, layout: Layout, trial_id: int) -> JobRequest:
-    """Return the job request of a trial."""
+    """Return the request of a job, by its first trial."""
+    is_batch = experiment.batch > 1
     return JobRequest(
         name=f"{experiment.study_name}-{trial_id}",
-        folder=layout.folder(trial_id),
+        folder=layout.batch(trial_id) if is_batch else layout.folder(trial_id),
         directory=layout.root,
         output=layout.output(trial_id),
+        is_batch=is_batch,
     )
 
 

@@ -132,8 +132,8 @@ def _move(experiment: Experiment, layout: Layout, plan: Mapping[str, Any]) -> No
         with contextlib.suppress(FileNotFoundError):
             shutil.copy2(path, part / path.relative_to(layout.root))
     _move_database(layout.database, part / layout.database.name, str(plan["token"]))
-    paths = (layout.jobs, layout.outputs, layout.finals, layout.trace, layout.best, layout.report)
-    for path in (*paths, layout.regions):
+    paths = (layout.jobs, layout.batches, layout.outputs, layout.finals, layout.trace, layout.best)
+    for path in (*paths, layout.report, layout.regions):
         if path.exists() and not (part / path.name).exists():
             path.rename(part / path.name)
     part.rename(target)

@@ -225,7 +225,7 @@ def _link(digest: Digest, trial: Trial, folder: Path | None) -> str:
     """Return the relative URL of the trial's output file; empty without a file or a folder."""
     if folder is None or digest.layout is None:
         return ""
-    output = digest.layout.output(trial.id)
+    output = digest.layout.log(trial.id)
     if not output.is_file():
         return ""
     return quote(os.path.relpath(output.resolve(), folder.resolve()))

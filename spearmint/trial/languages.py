@@ -26,6 +26,9 @@ from spearmint.trial.outputs import (
     to_text_result,
 )
 
+MAIN_BATCH = "main_batch"
+"""Name of the function that trains several trials."""
+
 _LONGEST_LINE = 256  # that the kernel reads of the first line
 
 Spec = Mapping[str, Any]
@@ -48,15 +51,23 @@ def run_python(spec: Spec, folder: TrialFolder) -> Result:
 
 def main_of(spec: Spec) -> Callable[[int, dict[str, Any]], object]:
     """Return ``main`` of the module NAME.py. Raises BadResult if there is no such function."""
-    main: object = getattr(load_module(Path(spec["directory"]), spec["name"]), "main", None)
+    module = load_module(Path(spec["directory"]), spec["name"])
+    main: object = getattr(module, "main", None)
     if not callable(main):
-        raise BadResult(f"{spec['name']}.py has no function main(job_id, params)")
+        hint = f"; to call {MAIN_BATCH}: --batch=8" if hasattr(module, MAIN_BATCH) else ""
+        raise BadResult(f"{spec['name']}.py has no function main(job_id, params){hint}")
     return main
 
 
-def numbers_of(spec: Spec, returned: object) -> Result:
-    """Return the numbers that ``main`` returned; raise BadResult if they are not as expected."""
-    return to_result(returned, spec.get(OUTPUTS, ()), objectives=spec.get(OBJECTIVES, ()))
+def numbers_of(spec: Spec, returned: object, verb: str = "main returned") -> Result:
+    """Return the numbers of a trial; raise BadResult if they are not as expected.
+
+    Args:
+        spec: The trial.
+        returned: What ``main`` returned.
+        verb: Start of error messages.
+    """
+    return to_result(returned, spec.get(OUTPUTS, ()), verb, spec.get(OBJECTIVES, ()))
 
 
 def to_entries(variables: Iterable[Variable], params: Params) -> dict[str, Any]:

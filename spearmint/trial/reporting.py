@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -21,12 +22,14 @@ def report(step: int, value: float) -> None:
     path = os.environ.get(REPORTS_FILE)
     if not path or os.environ.get(RANK, "0") != "0":
         return
+    add_report(Path(path), step, value)
+
+
+def add_report(path: Path, step: int, value: float) -> None:
+    """Append the value at ``step`` to the file ``path``; if the disk is full, it is lost."""
     line = f"{int(step)},{float(value)!r}\n"
-    try:
-        with Path(path).open("a", encoding="ascii") as file:
-            file.write(line)
-    except OSError:
-        return
+    with contextlib.suppress(OSError), path.open("a", encoding="ascii") as file:
+        file.write(line)
 
 
 def region() -> str:

@@ -10,6 +10,9 @@ from spearmint.model import Result
 from spearmint.trial.gpu_memory import OUT_OF_MEMORY
 from spearmint.trial.reporting import read_reports
 
+TOGETHER = "together"
+"""Key of result.json: the job of several trials failed, and any of them can be the cause."""
+
 
 def read_result(folder: TrialFolder, key: str) -> Result | None:
     """Return the result of the trial with this ``key``; None if there is none.
@@ -27,6 +30,7 @@ def read_result(folder: TrialFolder, key: str) -> Result | None:
         value=float(value) if _is_number(value) else None,
         reason=str(reason or ""),
         out_of_memory=raw.get(OUT_OF_MEMORY) is True,
+        together=raw.get(TOGETHER) is True,
         seconds=float(seconds) if _is_number(seconds) else None,
         reports={step: value for step, value in reports.items() if math.isfinite(value)},
         objectives=_numbers(raw.get("objectives")),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import sys
 import time
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spearmint.layout import PROCESSES, STEPS, TrialFolder, read_json, write_json
+from spearmint.layout import BATCH, PROCESSES, STEPS, TrialFolder, read_json, write_json
 from spearmint.trial.environment import (
     DONE_FILE,
     JOB_IDS,
@@ -31,45 +30,17 @@ from spearmint.trial.environment import (
 from spearmint.trial.failure import failure_of, print_every_character
 from spearmint.trial.languages import LANGUAGES, Spec
 from spearmint.trial.neighbours import culprit, may_rerun, run_again
+from spearmint.trial.result_file import ResultFile
 from spearmint.trial.retry import retry_os_error
 from spearmint.trial.steps import export_steps
 
 if TYPE_CHECKING:
+    from spearmint.trial.batch.batch import Batch
     from spearmint.trial.gpu_use.monitoring import Monitor
 
 _KEYS = {"key", "job_id", "directory", "name", "language", "params"}
-_RESERVED_BYTES = 16384
 _NO_GPU = {"", "-1", "none", "void", "nodevfiles"}  # in CUDA_VISIBLE_DEVICES
 _LOCK_S = 30.0  # how long to wait until another runner exits
-
-
-class ResultFile:
-    """The file result.json. Its disk space is reserved before the trial starts.
-
-    A trial that fills the disk therefore does not lose its own result.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        self._fd = os.open(self._temporary, flags, 0o644)
-        os.pwrite(self._fd, b" " * _RESERVED_BYTES, 0)
-
-    def discard(self) -> None:
-        """Remove the temporary file."""
-        self._temporary.unlink(missing_ok=True)
-
-    def write(self, data: object) -> None:
-        """Write ``data`` as JSON and rename the temporary file to result.json."""
-        text = json.dumps(data).encode()
-        try:
-            os.pwrite(self._fd, text, 0)
-            os.ftruncate(self._fd, len(text))
-            os.fsync(self._fd)
-            self._temporary.replace(self._path)
-        except OSError:  # the trial closed every descriptor, or removed the file
-            write_json(self._path, data, durable=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -98,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         start = time.time()
         result_file = retry_os_error(lambda: _begin(folder, start), retry_s)
+        batch = retry_os_error(lambda: _batch(spec, folder, retry_s), retry_s)
     except OSError as error:
         sys.stderr.write(f"cannot start the trial: {error}\n")
         return 1
@@ -109,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print_every_character()
     monitor = _monitor_gpus(folder, start)
     started = time.time()
-    result = _evaluate(spec, folder)
+    result = _evaluate(spec, folder, batch)
     if os.getpid() != pid:
         os._exit(0)  # a forked child that also returned from main: its parent writes the result
     for stream in (sys.stdout, sys.stderr):
@@ -125,7 +97,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         sys.stderr.flush()
         result_file.discard()
+        if batch is not None:
+            batch.discard()
         run_again(folder, environment, lock)
+    if batch is not None:
+        batch.close(result, folder)
     outcome = {**result, "key": spec["key"], "seconds": seconds}
     retry_os_error(lambda: result_file.write(outcome), retry_s)
     _mark_done(done_file)
@@ -139,6 +115,15 @@ def _begin(folder: TrialFolder, start: float) -> ResultFile:
     write_json(folder.runner, {**mine, **{k: v for k, v in known.items() if v is not None}})
     folder.files.mkdir(exist_ok=True)
     return ResultFile(folder.result)
+
+
+def _batch(spec: Spec, folder: TrialFolder, retry_s: float) -> Batch | None:
+    """Return the trials of a job that runs several; None for one trial."""
+    if BATCH not in spec:
+        return None
+    from spearmint.trial.batch.batch import Batch  # most jobs run one trial
+
+    return Batch(spec, read_json(folder.runner) or {}, retry_s)
 
 
 def _monitor_gpus(folder: TrialFolder, start: float) -> Monitor | None:
@@ -192,10 +177,12 @@ def _locked(folder: TrialFolder) -> int:
     return fd
 
 
-def _evaluate(spec: Spec, folder: TrialFolder) -> dict[str, object]:
+def _evaluate(spec: Spec, folder: TrialFolder, batch: Batch | None) -> dict[str, object]:
     """Return the numbers of the trial or ``{"reason": text}``; never raises."""
     try:
         os.chdir(spec["directory"])
+        if batch is not None:
+            return batch.run()
         if spec.get("final"):
             from spearmint.trial.final import run_final  # most jobs are trials
 

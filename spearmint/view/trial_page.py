@@ -30,13 +30,13 @@ _MOST_BARS = 60
 def trial_data(session: Session, trial: Trial, lines: int) -> dict[str, Any]:
     """Return a trial for JSON: also its jobs, folder, log with its last ``lines``, and curve."""
     layout = session.layout
-    folder, log = layout.folder(trial.id), layout.output(trial.id)
+    folder, log = layout.folder(trial.id), layout.log(trial.id)
     curve = trial.reports or read_reports(folder.reports)
     curve = {step: value for step, value in curve.items() if math.isfinite(value)}
     tail = tail_of(log).splitlines() or trial.tail.splitlines()
     return {
         **trial.to_json(),
-        "name": f"{session.experiment.study_name}-{trial.id}",
+        "name": f"{session.experiment.study_name}-{int(log.stem)}",
         "attempts": _attempts(trial, folder),
         "folder": str(folder.path),
         "log": str(log),

@@ -10,9 +10,8 @@ import pytest
 
 import pycuda_nn as nn
 import spearmint
-from pycuda_nn import spearmint_trials
 from pycuda_nn.errors import ConfigError
-from pycuda_nn.spearmint_trials import run_trials
+from pycuda_nn.spearmint_trials import run_trials, together, train_trials
 from spearmint.model import TrialState
 from spearmint.search.proposal import Proposal
 
@@ -144,7 +143,7 @@ def test_networks_that_end_together_are_stored_together(
 ) -> None:
     """A GPU ends an epoch of all networks at once; on a CPU, one follows the other."""
     times = itertools.count(step=gap)
-    monkeypatch.setattr(spearmint_trials.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(together.time, "monotonic", lambda: next(times))
     train, valid, _ = parts
     with Counting(SPACE, directory=tmp_path, method="random") as search:
         search.told = []
@@ -156,7 +155,7 @@ def test_networks_that_end_together_are_stored_together(
 def test_an_interruption_loses_no_network_that_has_ended(
     parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spearmint_trials.time, "monotonic", lambda: 0.0)  # all at the same time
+    monkeypatch.setattr(together.time, "monotonic", lambda: 0.0)  # all at the same time
     train, valid, _ = parts
     with Counting(SPACE, directory=tmp_path, method="random") as search:
         search.told = []
@@ -165,14 +164,14 @@ def test_an_interruption_loses_no_network_that_has_ended(
         def longer(params: dict[str, float]) -> nn.TrainConfig:
             return nn.TrainConfig(hidden=(8,), epochs=next(epochs), lr=params["lr"])
 
-        seen = spearmint_trials._Together._report
+        seen = together.Together._report
 
         def stop(self: Any, number: int, report: Any) -> bool:
             if (number, report.epoch) == (2, 2):
                 raise KeyboardInterrupt
             return seen(self, number, report)
 
-        monkeypatch.setattr(spearmint_trials._Together, "_report", stop)
+        monkeypatch.setattr(together.Together, "_report", stop)
         with pytest.raises(KeyboardInterrupt):
             run_trials(search, longer, train, valid, trials=3, batch=3, backend="numpy")
         assert search.told == [[1]]
@@ -182,7 +181,7 @@ def test_an_interruption_loses_no_network_that_has_ended(
 def test_an_interruption_while_results_are_told_loses_one_at_most(
     parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spearmint_trials.time, "monotonic", lambda: 0.0)  # all at the same time
+    monkeypatch.setattr(together.time, "monotonic", lambda: 0.0)  # all at the same time
     train, valid, _ = parts
     told: list[int] = []
 
@@ -250,3 +249,89 @@ def test_a_long_curve_is_stored_in_some_of_its_steps(parts: Parts, tmp_path: Pat
         )  # fmt: skip
         for trial in search.trials:
             assert sorted(trial.reports) == [2, 5, 8, 11, 14, 17]
+
+
+class JobTrial:
+    """A trial of a job, in memory: stopped at ``stop``, with a rung at ``until``."""
+
+    def __init__(
+        self, id: int, files: Path, lr: float, *, stop: int = 0, until: int | None = None
+    ) -> None:
+        self.id, self.files, self.params = id, files, {"lr": [lr]}
+        self.stop, self.until = stop, until
+        self.reports: dict[int, float] = {}
+        self.told: list[object] = []
+        self.failed: list[str] = []
+
+    @property
+    def has_ended(self) -> bool:
+        return bool(self.told or self.failed) or self.stop in self.reports
+
+    def steps(self, last: int, after: int = 0) -> range:
+        return range(after + 1, (last if self.until is None else min(last, self.until)) + 1)
+
+    def report(self, step: int, value: float) -> bool:
+        self.reports[step] = value
+        return self.has_ended
+
+    def tell(self, value: object) -> None:
+        self.told.append(value)
+
+    def fail(self, reason: str | BaseException) -> None:
+        self.failed.append(str(reason))
+
+
+def in_job(params: dict[str, list[float]]) -> nn.TrainConfig:
+    optimizer = "sgd" if params["lr"][0] > 1 else "adam"
+    return nn.TrainConfig(hidden=(8,), epochs=4, lr=params["lr"][0], optimizer=optimizer)
+
+
+def test_the_trials_of_a_job_get_their_results_as_alone(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    trials = [
+        JobTrial(1, tmp_path, 1e-2),
+        JobTrial(2, tmp_path, 1e30),
+        JobTrial(3, tmp_path, 1e-2, stop=2),
+        JobTrial(4, tmp_path, 1e-3),
+    ]
+    train_trials(trials, in_job, train, valid, monitor="loss", backend="numpy")
+    good, wild, stopped, last = trials
+    for trial in (good, last):
+        alone = nn.train(in_job(trial.params), train, valid, backend="numpy")
+        assert trial.told == [min(report.valid_loss for report in alone.history)]
+        assert list(trial.reports) == [1, 2, 3, 4]
+    assert not wild.told
+    assert "lr" in wild.failed[0]
+    assert stopped.told == stopped.failed == []
+    assert list(stopped.reports) == [1, 2]
+    assert not list(tmp_path.iterdir()), "no checkpoints"
+
+
+def test_a_trial_of_a_job_continues_at_its_rung(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    alone = nn.train(in_job({"lr": [1e-2]}), train, valid, backend="numpy")
+    for until, known in ((1, 1), (3, 3), (4, 4)):
+        trial = JobTrial(1, tmp_path, 1e-2, until=until)
+        train_trials([trial], in_job, train, valid, monitor="loss", backend="numpy")
+        assert trial.told == [min(report.valid_loss for report in alone.history[:known])]
+    assert list(trial.reports) == [4], "it trained only what was left"
+    assert not list(tmp_path.iterdir()), "the checkpoint is deleted at the end"
+
+
+def test_a_trial_of_a_killed_job_resumes_if_asked(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+
+    class Killed(JobTrial):
+        def report(self, step: int, value: float) -> bool:
+            if step == 3:
+                raise KeyboardInterrupt
+            return super().report(step, value)
+
+    more: dict[str, Any] = {"resume": True, "monitor": "loss", "backend": "numpy"}
+    with pytest.raises(KeyboardInterrupt):
+        train_trials([Killed(1, tmp_path, 1e-2)], in_job, train, valid, **more)
+    trial = JobTrial(1, tmp_path, 1e-2)
+    train_trials([trial], in_job, train, valid, **more)
+    assert list(trial.reports) == [4]
+    alone = nn.train(in_job(trial.params), train, valid, backend="numpy")
+    assert trial.told == [min(report.valid_loss for report in alone.history)]

@@ -89,6 +89,8 @@ def make_loop(tmp_path: Path):
         regions: tuple[str, ...] = (),
         pruner: BasePruner | None = None,
         fidelity: Fidelity | None = None,
+        batch: int = 1,
+        max_retries: int = 1,
         **given,
     ) -> Search:
         experiment = Experiment(
@@ -100,6 +102,8 @@ def make_loop(tmp_path: Path):
             trial_timeout_s=timeout,
             regions=regions,
             fidelity=fidelity,
+            batch=batch,
+            max_retries=max_retries,
         )
         url, observer = sqlite_url(Layout(tmp_path).database), Notes()
         all_limits = {"finished": 3, "polling_s": 0.05, **given}

@@ -192,6 +192,7 @@ def test_names_numbers_and_types_of_keys_stay() -> None:
         "warm_start": (107, "uint32"),
         "launcher": (109, "string"),
         "processes": (110, "uint32"),
+        "batch": (112, "uint32"),
     }
     assert [key.name for key in keys_of(Resources)][:13] == [
         "gpus", "slots", "parallel_environment", "walltime", "memory", "queue", "project",

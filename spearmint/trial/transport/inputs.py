@@ -132,7 +132,7 @@ def _forget_others(target: Path) -> None:
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
     layout = Layout(root)
     own = {layout.lock.parent, layout.jobs, layout.outputs, layout.regions, layout.report}
-    own |= {layout.trace, layout.best}
+    own |= {layout.batches, layout.trace, layout.best}
     above: dict[Path, frozenset[tuple[int, int]]] = {}  # device and inode of a folder's parents
     for here, folders, names in os.walk(root, followlinks=True):
         at = Path(here)

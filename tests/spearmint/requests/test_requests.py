@@ -153,7 +153,7 @@ def test_a_request_to_stop_survives_the_controller(make_loop, tmp_path) -> None:
     search = make_loop(driver, finished=1)
     running = search.controller.studies[0]
     running.resume()
-    running.start_trial()
+    running.start_job()
     driver.cancel(list(driver.folders))
     inbox = put(tmp_path, Request(action=Action.STOP, trials=(1,), reason="stopped by me"))
     again = make_loop(FakeDriver(), finished=1)
@@ -169,7 +169,7 @@ def test_a_trial_that_ends_first_keeps_its_value(make_loop, tmp_path) -> None:
     put(tmp_path, Request(action=Action.STOP, trials=(1,), reason="stopped by me"))
     study = search.controller.studies[0]
     study.resume()
-    study.start_trial()
+    study.start_job()
     (job,) = driver.folders
     driver.leave(job, {"value": 0.5, "seconds": 1.0})
     search.run()

@@ -1,0 +1,330 @@
+"""Jobs of several trials, with a driver in memory: sizes, single results, retries, kills."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from optuna.pruners import MedianPruner
+
+from spearmint.controller.events import StudyCounts
+from spearmint.drivers import Job, JobEnd, JobRequest, JobState
+from spearmint.fidelity import Fidelity
+from spearmint.layout import BATCH, Layout, TrialFolder, read_json, write_json
+from spearmint.model import Trial, TrialState
+from spearmint.requests.inbox import Action, Inbox, Request
+from spearmint.trial.results import TOGETHER
+from tests.spearmint.fakes import FakeDriver
+
+
+class Batches(FakeDriver):
+    """Ends trials by number: a value, a reason, None for none, or "stay" for one that trains on.
+
+    A job ends when each of its trials has one of these but "stay".
+    """
+
+    def __init__(self, outcomes: Mapping[int, list[object]] | None = None) -> None:
+        super().__init__(outcomes)
+        self.sizes: list[list[int]] = []
+        self.explained = 0
+
+    def submit(self, request: JobRequest) -> Job:
+        assert request.folder.path.parent.name == "batches"
+        busy = [job for job, at in self.folders.items() if at == request.folder]
+        assert not set(busy) - self.ended, "an earlier job with this folder still runs"
+        self.sizes.append(self.members(request.folder))
+        return super().submit(request)
+
+    def members(self, folder: TrialFolder) -> list[int]:
+        return read_json(folder.spec)[BATCH]
+
+    def folder_of(self, job: Job, trial_id: int) -> TrialFolder:
+        return Layout(self.folders[job].path.parents[1]).folder(trial_id)
+
+    def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
+        for job in [job for job in jobs if job not in self.ended]:
+            trains = [self.step(job, number) for number in self.members(self.folders[job])]
+            if not any(trains):
+                self.ended.add(job)
+
+    def step(self, job: Job, trial_id: int) -> bool:
+        """Take one step of a trial; return whether it trains on."""
+        folder = self.folder_of(job, trial_id)
+        if folder.result.exists() or folder.stop.exists():
+            return False
+        plan = self.outcomes.get(trial_id, [])
+        outcome = plan.pop(0) if plan else float(trial_id)
+        if outcome == "stay":
+            return True
+        if outcome is not None:
+            result = {"reason": outcome} if isinstance(outcome, str) else {"value": outcome}
+            self.write(folder, {**result, "seconds": 1.0})
+        return False
+
+    def write(self, folder: TrialFolder, result: dict[str, object]) -> None:
+        write_json(folder.result, {**result, "key": read_json(folder.spec)["key"]})
+
+    def explain(self, job: Job) -> JobEnd:
+        self.explained += 1
+        return super().explain(job)
+
+
+def states(trials: Collection[Trial]) -> dict[int, TrialState]:
+    return {trial.id: trial.state for trial in trials}
+
+
+def test_a_job_has_as_many_trials_as_are_still_wanted(make_loop) -> None:
+    driver = Batches()
+    figures = make_loop(driver, batch=4, finished=10).run()
+    assert (figures.complete, figures.running) == (10, 0)
+    assert driver.sizes == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
+    assert driver.most == 1
+
+
+def test_concurrent_counts_jobs(make_loop) -> None:
+    driver = Batches()
+    make_loop(driver, batch=4, finished=16, concurrent=2).run()
+    assert driver.sizes[:2] == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    assert driver.most == 2
+
+
+def test_results_arrive_while_the_job_trains_others(make_loop) -> None:
+    driver = Batches({2: ["stay", "stay", "stay", 0.5]})
+    search = make_loop(driver, batch=3, finished=3)
+    running: list[tuple[int, int]] = []
+
+    def note(trial: Trial, counts: StudyCounts) -> None:
+        running.append((trial.id, len(driver.ended)))
+
+    search.observer.ended = note
+    search.run()
+    assert running == [(1, 0), (3, 0), (2, 1)], "two were stored before the job ended"
+
+
+def test_one_that_fails_breaks_alone(make_loop) -> None:
+    search = make_loop(Batches({2: ["diverged"]}), batch=3, finished=2)
+    search.run()
+    first, second, third = search.study.trials()
+    assert (first.state, third.state) == (TrialState.COMPLETE, TrialState.COMPLETE)
+    assert (second.state, second.reason) == (TrialState.BROKEN, "diverged")
+
+
+def test_trials_of_a_lost_job_without_a_result_are_retried_alone(make_loop) -> None:
+    """One of them may be what ended the job; it must not end the others again."""
+    driver = Batches({2: [None, None], 3: [None, 0.5]})
+    search = make_loop(driver, batch=4, finished=4)
+    search.run()
+    assert driver.sizes == [[1, 2, 3, 4], [2], [3], [5]]
+    trials = {trial.id: trial for trial in search.study.trials()}
+    assert trials[2].reason == "vanished, 2 times"
+    assert (trials[3].value, trials[3].lost) == (0.5, 1)
+    assert trials[1].lost == trials[4].lost == 0
+    assert driver.explained == 2, "the driver is asked once for each job"
+
+
+def test_with_more_retries_only_the_last_one_is_alone(make_loop) -> None:
+    driver = Batches({1: [None, None, 1.0], 2: [None, None, 2.0]})
+    make_loop(driver, batch=2, finished=2, max_retries=2).run()
+    assert driver.sizes == [[1, 2], [1, 2], [1], [2]]
+
+
+class Fails(Batches):
+    """The first job fails with a reason that is not that of one trial."""
+
+    def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
+        if len(self.folders) > 1:
+            super().wait(jobs, timeout_s)
+            return
+        (job,) = self.folders
+        for number in (2, 3):
+            failure = {"reason": "RuntimeError: bad", TOGETHER: True, "seconds": 1.0}
+            self.write(self.folder_of(job, number), failure)
+        self.step(job, 1)
+        self.ended.add(job)
+
+
+def test_a_failure_of_the_whole_job_is_not_that_of_each_trial(make_loop) -> None:
+    driver = Fails({3: ["RuntimeError: bad"]})
+    search = make_loop(driver, batch=3, finished=3, max_retries=5)
+    search.run()
+    assert driver.sizes == [[1, 2, 3], [2], [3], [4]]
+    assert states(search.study.trials()) == {
+        1: TrialState.COMPLETE,
+        2: TrialState.COMPLETE,
+        3: TrialState.BROKEN,
+        4: TrialState.COMPLETE,
+    }
+    note = "trial 2 was lost (RuntimeError: bad). Retrying."
+    assert note in search.observer.lines
+
+
+def test_without_retries_it_is(make_loop) -> None:
+    search = make_loop(Fails(), batch=3, finished=3, max_retries=0)
+    search.run()
+    reasons = [trial.reason for trial in search.study.trials()]
+    assert reasons == ["", "RuntimeError: bad", "RuntimeError: bad", "", ""]
+
+
+def test_a_killed_controller_stored_what_had_ended_and_the_next_one_adopts_the_job(
+    make_loop,
+) -> None:
+    driver = Batches({1: [0.25], 2: ["stay"] * 5 + [0.5], 3: [0.75]})
+    search = make_loop(driver, batch=3, finished=3)
+    study = search.controller.studies[0]
+    study.resume()
+    study.start_job()
+    driver.wait(study.jobs, 0.0)
+    study.collect(driver.poll(study.jobs))
+    assert states(search.study.trials())[1] is TrialState.COMPLETE
+    assert study.n_jobs == study.n_running == 1
+    again = make_loop(driver, batch=3, finished=3)
+    figures = again.run()
+    assert (figures.complete, figures.broken) == (3, 0)
+    assert driver.sizes == [[1, 2, 3]], "nothing ran twice"
+
+
+def test_a_controller_killed_before_the_submission_starts_the_same_trials(make_loop) -> None:
+    search = make_loop(Batches(), batch=3, finished=3)
+    study = search.controller.studies[0]
+    study.resume()
+    study._next.of_a_job(1, [], 0)
+    driver = Batches()
+    make_loop(driver, batch=3, finished=3).run()
+    assert driver.sizes == [[1, 2, 3]]
+
+
+def test_a_trial_that_left_its_job_does_not_adopt_a_later_one_of_the_same_name(make_loop) -> None:
+    """The folder of a job is named by its first trial, which can be alone in the next one."""
+    driver = Batches({1: [None, "stay", "stay", 0.5], 2: [None, 0.25]})
+    search = make_loop(driver, batch=2, finished=2)
+    study = search.controller.studies[0]
+    study.resume()
+    study.start_job()
+    driver.wait(study.jobs, 0.0)
+    study.collect(driver.poll(study.jobs))
+    study.start_job()  # of trial 1 alone; trial 2 waits when the controller is killed
+    again = make_loop(driver, batch=2, finished=2, concurrent=2)
+    assert again.run().complete == 2
+    assert driver.sizes == [[1, 2], [1], [2]]
+
+
+def test_ctrl_c_keeps_the_values_that_exist_and_reruns_the_others_together(make_loop) -> None:
+    driver = Batches({1: [0.5], 2: ["stay"], 3: ["stay"]})
+    search = make_loop(driver, batch=3, finished=3)
+    study = search.controller.studies[0]
+    study.resume()
+    study.start_job()
+    driver.wait(study.jobs, 0.0)
+    study.end_running()
+    assert states(search.study.trials()) == {
+        1: TrialState.COMPLETE,
+        2: TrialState.RUNNING,
+        3: TrialState.RUNNING,
+    }
+    driver.outcomes.clear()
+    make_loop(driver, batch=3, finished=3).run()
+    assert driver.sizes == [[1, 2, 3], [2, 3]]
+
+
+class Reports(Batches):
+    """Trial N reports N in each step, and ends with its value after four steps."""
+
+    def step(self, job: Job, trial_id: int) -> bool:
+        folder = self.folder_of(job, trial_id)
+        if folder.result.exists() or folder.stop.exists():
+            return False
+        with folder.reports.open("a") as file:
+            step = folder.reports.read_text().count("\n")
+            file.write(f"{step},{trial_id}\n")
+        if step == 3:
+            self.write(folder, {"value": float(trial_id), "seconds": 1.0})
+        return step < 3
+
+
+def test_pruned_trials_stop_alone(make_loop) -> None:
+    driver = Reports()
+    pruner = MedianPruner(n_startup_trials=2, n_warmup_steps=1)
+    search = make_loop(driver, batch=2, finished=4, pruner=pruner)
+    figures = search.run()
+    assert (figures.complete, figures.pruned, figures.broken) == (2, 2, 0)
+    for trial in search.study.trials()[2:]:
+        assert trial.state is TrialState.PRUNED
+        assert trial.reports == {0: trial.id, 1: trial.id}
+        assert search.layout.folder(trial.id).stop.exists()
+    assert driver.sizes == [[1, 2], [3, 4]]
+
+
+def test_a_user_stops_one_trial_and_the_others_go_on(make_loop, tmp_path) -> None:
+    driver = Batches({1: ["stay"] * 1000, 2: ["stay"] * 4 + [0.5]})
+    search = make_loop(driver, batch=2, finished=1)
+    submit = driver.submit
+
+    def then_stop(request: JobRequest) -> Job:
+        stop = Request(action=Action.STOP, trials=(1,), reason="stopped by me")
+        Inbox(search.layout).put(stop)
+        return submit(request)
+
+    driver.submit = then_stop
+    search.run()
+    first, second = search.study.trials()
+    assert (first.state, first.reason) == (TrialState.BROKEN, "stopped by me")
+    assert second.value == 0.5
+    assert first.lost == second.lost == 0
+
+
+def test_a_timeout_ends_the_job_and_keeps_the_results_that_exist(make_loop) -> None:
+    driver = Batches({1: [0.5], 2: ["stay"] * 1000, 3: ["stay"] * 1000})
+    search = make_loop(driver, batch=3, finished=2, timeout=0.2)
+    del driver.outcomes[1][:]
+    search.run()
+    trials = {trial.id: trial for trial in search.study.trials()}
+    assert trials[1].state is TrialState.COMPLETE
+    assert {trials[2].reason, trials[3].reason} == {"timed out after 0.2 s"}
+
+
+class Rungs(Batches):
+    """Each part of trial N ends with N + 1 / steps; the first of a job trains longest."""
+
+    def step(self, job: Job, trial_id: int) -> bool:
+        folder = self.folder_of(job, trial_id)
+        if folder.result.exists():
+            return False
+        until = read_json(folder.spec)["steps"][1]
+        waits = self.outcomes.setdefault(trial_id, ["stay", "stay"] if trial_id % 3 == 1 else [])
+        if waits:
+            waits.pop()
+            return True
+        self.write(folder, {"value": trial_id + 1 / until, "seconds": 1.0})
+        return False
+
+
+def test_trials_pause_at_rungs_and_resume_after_their_job_has_ended(make_loop) -> None:
+    rungs = Fidelity(name="epochs", low=1, high=9, reduction=3)
+    driver = Rungs()
+    search = make_loop(driver, batch=3, finished=9, fidelity=rungs)
+    figures = search.run()
+    assert (figures.complete, figures.paused, figures.running) == (1, 8, 0)
+    assert sum(map(len, driver.sizes)) == 9 + 3 + 1
+
+
+def test_the_log_and_the_folder_of_a_job_are_found_from_each_trial(make_loop) -> None:
+    driver = Batches({2: [None, 0.5]})
+    search = make_loop(driver, batch=2, finished=4)
+    search.run()
+    layout = search.layout
+    assert layout.log(1) == layout.output(1)
+    assert layout.log(2) == layout.output(2), "its last job had no other trial"
+    assert layout.log(4) == layout.output(3)
+    assert layout.job(4).path == layout.batches / "00000003"
+
+
+def test_seconds_of_all_trials_add_up_to_the_time_of_the_job(make_loop) -> None:
+    driver = Batches({1: ["stay"], 2: ["stay"]})
+    search = make_loop(driver, batch=2, finished=2)
+    study = search.controller.studies[0]
+    study.resume()
+    study.start_job()
+    for running in study._running.values():
+        running.started -= 100.0
+    assert 100.0 <= study.seconds() < 150.0
+    states = driver.poll(study.jobs)
+    assert set(states.values()) == {JobState.ALIVE}

@@ -1,0 +1,229 @@
+"""The real runner with a job of several trials."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spearmint.layout import BATCH, JOB, Layout, write_json
+from spearmint.trial.reporting import read_reports
+from spearmint.trial.results import TOGETHER
+from tests.waiting import until
+
+
+def prepare(root: Path, code: str, ids: tuple[int, ...], **more: object) -> list[str]:
+    """Write the folders of a job; return the command of its runner."""
+    (root / "wrapper.py").write_text(code)
+    layout = Layout(root)
+    common = {"directory": str(root), "name": "wrapper", "language": "PYTHON", "region": ""}
+    for n in ids:
+        folder = layout.folder(n)
+        folder.path.mkdir(parents=True)
+        x = {"x": {"kind": "FLOAT", "values": [n / 10]}}
+        spec = {**common, "key": f"k{n}", "job_id": n, "params": x, JOB: ids[0], **more}
+        write_json(folder.spec, spec)
+    job = layout.batch(ids[0])
+    job.path.mkdir(parents=True)
+    spec = {**common, "key": "k", "job_id": ids[0], "params": {}, BATCH: ids}
+    write_json(job.spec, spec)
+    return [sys.executable, "-m", "spearmint.trial.runner", str(job.path)]
+
+
+def run(root: Path, code: str, ids: tuple[int, ...] = (1, 2, 3), **more: object) -> str:
+    """Run a job to its end; return its output."""
+    argv = prepare(root, code, ids, **more)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def result(root: Path, n: int) -> dict[str, Any]:
+    return json.loads(Layout(root).folder(n).result.read_text())
+
+
+def test_each_trial_has_its_parameters_reports_files_and_result(tmp_path: Path) -> None:
+    code = """
+def main_batch(trials):
+    for trial in trials:
+        assert not trial.report(1, 0.5)
+        (trial.files / "model").write_text(str(trial.id))
+        trial.tell(trial.params["x"])
+"""
+    run(tmp_path, code)
+    for n in (1, 2, 3):
+        folder = Layout(tmp_path).folder(n)
+        assert result(tmp_path, n).items() >= {"value": n / 10, "key": f"k{n}"}.items()
+        assert read_reports(folder.reports) == {1: 0.5}
+        assert (folder.files / "model").read_text() == str(n)
+        assert not list(folder.path.glob(".result*"))
+        runner = json.loads(folder.runner.read_text())
+        assert runner == json.loads(Layout(tmp_path).batch(1).runner.read_text())
+
+
+def test_the_time_of_the_job_is_that_of_its_trials(tmp_path: Path) -> None:
+    code = """
+import time
+def main_batch(trials):
+    for trial in trials:
+        time.sleep(0.3)
+        trial.tell(1)
+"""
+    run(tmp_path, code)
+    first, second, third = (result(tmp_path, n)["seconds"] for n in (1, 2, 3))
+    assert first < second < third
+    whole = json.loads(Layout(tmp_path).batch(1).result.read_text())["seconds"]
+    assert 0.9 <= first + second + third <= whole
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("trial.tell(float('nan'))", "trial 2 got NaN"),
+        ("trial.tell('good')", "trial 2 got 'good', expected one number"),
+        ("trial.fail('diverged\\n at 7')", "diverged at 7"),
+        ("trial.fail(ValueError('no'))", "ValueError: no"),
+        ("pass", "main_batch returned without a result of this trial"),
+    ],
+)
+def test_a_trial_that_fails_does_not_change_the_others(
+    tmp_path: Path, call: str, reason: str
+) -> None:
+    code = f"""
+def main_batch(trials):
+    for trial in trials:
+        if trial.id == 2:
+            {call}
+        else:
+            trial.tell(1)
+        trial.tell(7) if trial.has_ended else None
+"""
+    run(tmp_path, code)
+    assert result(tmp_path, 2)["reason"] == reason
+    assert TOGETHER not in result(tmp_path, 2)
+    assert result(tmp_path, 1)["value"] == result(tmp_path, 3)["value"] == 1.0
+
+
+def test_an_exception_can_be_about_any_trial_without_a_result(tmp_path: Path) -> None:
+    code = """
+def main_batch(trials):
+    trials[0].tell(1)
+    raise MemoryError("too many")
+"""
+    output = run(tmp_path, code)
+    assert "MemoryError" in output
+    assert result(tmp_path, 1)["value"] == 1.0
+    for n in (2, 3):
+        assert result(tmp_path, n)[TOGETHER] is True
+        assert result(tmp_path, n)["reason"] == "MemoryError: too many (wrapper.py:4)"
+
+
+def test_an_exception_with_one_trial_left_is_about_it(tmp_path: Path) -> None:
+    run(tmp_path, "def main_batch(trials):\n    raise ValueError('no')\n", (4,))
+    assert result(tmp_path, 4)["reason"] == "ValueError: no (wrapper.py:2)"
+    assert TOGETHER not in result(tmp_path, 4)
+
+
+@pytest.mark.parametrize("code", ["import no_such_module\n", "def main(job_id, params): ...\n"])
+def test_what_happens_before_the_call_is_not_retried(tmp_path: Path, code: str) -> None:
+    run(tmp_path, code)
+    for n in (1, 2, 3):
+        assert result(tmp_path, n)["reason"].startswith(("ModuleNotFound", "wrapper.py has no"))
+        assert TOGETHER not in result(tmp_path, n)
+
+
+def test_names_of_several_values_are_those_of_the_search(tmp_path: Path) -> None:
+    code = """
+def main_batch(trials):
+    trials[0].tell({"objective": 1, "memory": 2})
+    trials[1].tell({"objective": 1})
+"""
+    run(tmp_path, code, (1, 2), outputs=["memory"])
+    assert result(tmp_path, 1)["constraints"] == {"memory": 2.0}
+    assert "no 'memory'" in result(tmp_path, 2)["reason"]
+
+
+def test_steps_end_at_the_rung_of_the_trial(tmp_path: Path) -> None:
+    code = """
+def main_batch(trials):
+    for trial in trials:
+        trial.tell(len(trial.steps(20, after=2)))
+"""
+    run(tmp_path, code, (1,), steps=[1, 9])
+    assert result(tmp_path, 1)["value"] == 7.0
+
+
+STOPPABLE = """
+import time
+from pathlib import Path
+
+def main_batch(trials):
+    step = 0
+    while not all(trial.has_ended for trial in trials):
+        step += 1
+        for trial in trials:
+            if trial.id != 2 or not trial.report(step, 1.0):
+                if Path("end").exists():
+                    trial.tell(1.0)
+        time.sleep(0.01)
+"""
+
+
+def test_a_stopped_trial_has_no_result(tmp_path: Path) -> None:
+    argv = prepare(tmp_path, STOPPABLE, (1, 2))
+    layout = Layout(tmp_path)
+    with subprocess.Popen(argv) as job:
+        until(lambda: read_reports(layout.folder(2).reports))
+        layout.folder(2).stop.touch()
+        until(lambda: not list(layout.folder(2).path.glob(".result*")))
+        (tmp_path / "end").touch()
+        assert job.wait() == 0
+    assert result(tmp_path, 1)["value"] == 1.0
+    assert not layout.folder(2).result.exists()
+
+
+def test_a_job_that_its_queue_restarts_continues_with_the_rest(tmp_path: Path) -> None:
+    code = """
+import os, signal
+def main_batch(trials):
+    trials[0].tell(trials[0].id)
+    if len(trials) > 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+    argv = prepare(tmp_path, code, (1, 2))
+    assert subprocess.run(argv, check=False).returncode == -signal.SIGKILL
+    assert not Layout(tmp_path).folder(2).result.exists()
+    assert subprocess.run(argv, check=False).returncode == 0
+    assert (result(tmp_path, 1)["value"], result(tmp_path, 2)["value"]) == (1.0, 2.0)
+
+
+def test_a_full_disk_loses_no_result(tmp_path: Path) -> None:
+    """The disk space of each result is reserved before ``main_batch`` is called."""
+    code = """
+import errno, os
+def full(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+def main_batch(trials):
+    from spearmint.trial import result_file
+    result_file.write_json = full
+    for trial in trials:
+        trial.tell(trial.id)
+"""
+    run(tmp_path, code)
+    assert [result(tmp_path, n)["value"] for n in (1, 2, 3)] == [1.0, 2.0, 3.0]
+
+
+def test_the_gpu_of_the_job_is_that_of_each_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-3f7a")
+    run(tmp_path, "def main_batch(trials):\n    [trial.tell(1) for trial in trials]\n")
+    for n in (1, 2, 3):
+        runner = json.loads(Layout(tmp_path).folder(n).runner.read_text())
+        assert (runner["gpus"], runner["host"]) == ("GPU-3f7a", os.uname().nodename)
