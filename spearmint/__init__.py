@@ -14,13 +14,25 @@ if TYPE_CHECKING:
     from spearmint.search.guess import guess
     from spearmint.search.when import when
     from spearmint.tasks import executor
+    from spearmint.trial.batch.trial import BatchTrial
 
-__all__ = ["Search", "__version__", "executor", "guess", "region", "report", "steps", "when"]
+__all__ = [
+    "BatchTrial",
+    "Search",
+    "__version__",
+    "executor",
+    "guess",
+    "region",
+    "report",
+    "steps",
+    "when",
+]
 
 # The runner of a trial must start without Optuna.
 __getattr__ = lazy_names(
     __name__,
     {
+        "BatchTrial": "spearmint.trial.batch.trial",
         "Search": "spearmint.search",
         "executor": "spearmint.tasks",
         "guess": "spearmint.search.guess",

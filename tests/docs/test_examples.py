@@ -32,6 +32,12 @@ def search(folder: Path, trials: int) -> str:
     return run(sys.executable, "-m", "spearmint", *argv, cwd=folder)
 
 
+def test_networks_of_a_job_are_trained_at_once(tmp_path: Path) -> None:
+    folder = copy("batch", tmp_path)
+    assert "Best of 8 complete trials" in search(folder, 8)
+    assert [path.name for path in (folder / "batches").iterdir()] == ["00000001"]
+
+
 @pytest.mark.slow
 def test_the_tutorial_runs_from_the_data_to_the_test_error(tmp_path: Path) -> None:
     folder = tmp_path / "pumps"

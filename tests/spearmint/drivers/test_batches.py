@@ -1,0 +1,139 @@
+"""Jobs of several trials, as real jobs of the local driver, of Grid Engine and of pilots."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spearmint.controller import study_run, submission
+from spearmint.drivers import Driver, DriverSettings, JobRequest
+from spearmint.drivers import queue_driver as driver_module
+from spearmint.drivers import queue_listing as listing_module
+from spearmint.drivers.local import LocalDriver
+from spearmint.drivers.sge import GridEngine, SgeDriver
+from spearmint.drivers.testing import FakeQueue
+from spearmint.errors import InputError
+from spearmint.fidelity import Fidelity
+from spearmint.layout import TrialFolder
+from spearmint.model import TrialState
+from spearmint.store.study import Study
+from spearmint.trial.attempts import read_attempts
+from tests.spearmint.drivers.fake_driver import FakeQueueDriver
+from tests.spearmint.drivers.sge.fake_cell import FakeCell
+
+HALVES = Fidelity(name="epochs", low=1, high=2, reduction=2)
+CODE = """
+def main_batch(trials):
+    for trial in trials:
+        checkpoint = trial.files / "epoch.txt"
+        done = int(checkpoint.read_text()) if checkpoint.exists() else 0
+        for epoch in trial.steps(2, after=done):
+            with open("epochs.txt", "a") as file:
+                file.write(f"{trial.id}.{epoch} ")
+            checkpoint.write_text(str(epoch))
+            trial.report(epoch, trial.id + 1 / epoch)
+        if trial.id == 2:
+            trial.fail("diverged")
+        else:
+            trial.tell(trial.id + 1 / epoch)
+"""
+
+
+def local(root: Path) -> Driver:
+    return LocalDriver(DriverSettings(directory=root, max_concurrent=2))
+
+
+def sge(root: Path) -> Driver:
+    settings = DriverSettings(directory=root, polling_s=0.0)
+    return SgeDriver(settings, queue=GridEngine(settings, queue=FakeCell(settings)))
+
+
+def pilots(root: Path) -> Driver:
+    settings = DriverSettings(directory=root, polling_s=0.0, queues_ahead=True)
+    return FakeQueueDriver(settings, queue=FakeQueue(settings))
+
+
+@pytest.fixture(params=[local, sge, pilots])
+def make_driver(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(listing_module, "_LOAD", 0)
+    monkeypatch.setattr(driver_module, "_ENDING_POLL_S", 0)
+    (tmp_path / "x.py").write_text(CODE)
+    return lambda: request.param(tmp_path)
+
+
+class Killed(BaseException):
+    """The controller is killed here."""
+
+
+def kill_after(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
+    original = getattr(owner, name)
+
+    def killed(*arguments: object, **named: object) -> object:
+        original(*arguments, **named)
+        raise Killed
+
+    monkeypatch.setattr(owner, name, killed)
+
+
+def epochs(root: Path) -> Counter[str]:
+    return Counter((root / "epochs.txt").read_text().split())
+
+
+def test_each_trial_runs_once_through_kills_of_the_controller(
+    make_driver: Callable[[], Driver], make_loop, tmp_path: Path, monkeypatch
+) -> None:
+    places = [
+        (study_run, "prepare_job"),
+        (submission, "prepare_folder"),
+        (Study, "complete"),
+        (Study, "break_"),
+        (study_run.StudyRun, "_add_running"),
+    ]
+    for owner, name in places:
+        with monkeypatch.context() as patched, contextlib.suppress(Killed):
+            kill_after(patched, owner, name)
+            make_loop(make_driver(), batch=3, finished=8).run()
+    search = make_loop(make_driver(), batch=3, finished=8)
+    figures = search.run()
+    assert (figures.complete, figures.broken, figures.running) == (8, 1, 0)
+    trials = search.study.trials()
+    assert [trial.reason for trial in trials if trial.state is TrialState.BROKEN] == ["diverged"]
+    assert epochs(tmp_path) == Counter(f"{t.id}.{n}" for t in trials for n in (1, 2))
+    for trial in trials:
+        assert len(read_attempts(search.layout.folder(trial.id))) >= 1
+        assert trial.lost == 0
+
+
+def test_a_resumed_trial_trains_on_in_another_job(
+    make_driver: Callable[[], Driver], make_loop, tmp_path: Path, monkeypatch
+) -> None:
+    for name in ("pause", "resume_paused", "complete"):
+        with monkeypatch.context() as patched, contextlib.suppress(Killed):
+            kill_after(patched, Study, name)
+            make_loop(make_driver(), batch=3, fidelity=HALVES, finished=5, concurrent=2).run()
+    search = make_loop(make_driver(), batch=3, fidelity=HALVES, finished=5, concurrent=2)
+    figures = search.run()
+    assert (figures.paused + figures.complete, figures.broken) == (5, 1)
+    complete = [trial.id for trial in search.study.trials() if trial.value is not None]
+    assert len(complete) >= 2
+    first = [f"{trial.id}.1" for trial in search.study.trials()]
+    assert epochs(tmp_path) == Counter([*first, *(f"{n}.2" for n in complete)])
+
+
+def test_hosts_without_the_directory_are_refused(tmp_path: Path) -> None:
+    class Apart(FakeQueue):
+        def shares_files(self) -> bool:
+            return False
+
+    settings = DriverSettings(directory=tmp_path)
+    driver = FakeQueueDriver(settings, queue=Apart(settings))
+    folder = TrialFolder(tmp_path / "batches" / "00000001")
+    request = JobRequest(
+        name="x-1", folder=folder, directory=tmp_path, output=tmp_path / "1.out", is_batch=True
+    )
+    with pytest.raises(InputError, match=r"share the directory"):
+        driver.preview(request)
