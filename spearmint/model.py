@@ -234,6 +234,11 @@ class Trial:
         return (*self.part_s, self.seconds - self.earlier_s)
 
     @property
+    def last_s(self) -> float:
+        """Seconds of its last job, without those of earlier rungs; 0 while they are unknown."""
+        return (self.seconds or self.earlier_s) - self.earlier_s
+
+    @property
     def label(self) -> str:
         """Name in messages: ``trial 7``, or ``us trial 7`` in a region."""
         return f"{self.region} trial {self.id}" if self.region else f"trial {self.id}"

@@ -86,6 +86,7 @@ def make_plan(
         regions=len(experiment.regions) or 1,
         gpus=experiment.resources.gpus if gpus is None else gpus,
         at_once=max_concurrent,
+        batch=experiment.batch,
         master=master_price,
     )
     offers = _offers(**kinds)

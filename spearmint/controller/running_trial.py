@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -57,6 +58,12 @@ class RunningTrial:
     def is_in_batch(self) -> bool:
         """Whether its job can have other trials, which continue when this one ends."""
         return self.job_folder != self.folder
+
+    def refresh(self) -> None:
+        """List the folder of a trial whose job has others: a network file system then shows it."""
+        if self.is_in_batch:
+            with contextlib.suppress(OSError):
+                os.listdir(self.folder.path)  # noqa: PTH208 - as often as the driver is polled
 
     def has_new_result(self) -> bool:
         """Return whether it has a result, not seen before, while its job can train others."""

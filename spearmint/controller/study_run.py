@@ -241,6 +241,7 @@ class StudyRun:
         self._outcomes.forget_ends()
         for running in list(self._running.values()):
             state = states[running.job]
+            running.refresh()
             if state is JobState.GONE:
                 self.driver.cancel([running.job])  # terminates leftover processes
                 self._settle(running)
@@ -370,8 +371,7 @@ class StudyRun:
         self._paused.add(trial, counts=is_failure or trial.state is not TrialState.BROKEN)
         if text := self._paused.warning(trial):
             self.observer.note(text)
-        charged_s = (trial.seconds or trial.earlier_s) - trial.earlier_s
-        self.durations.add(charged_s * self.experiment.batch)  # at most, as for earlier runs
+        self.durations.add(trial.last_s * self.experiment.batch)  # at most, as for earlier runs
         self._record()
         self._ended.append((trial, self.counts()))
 

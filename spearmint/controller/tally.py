@@ -84,7 +84,7 @@ class Tally:
             is_failure: Whether it counts for ``broken_in_a_row`` if it is broken; not if a user
                 stopped it.
         """
-        self.seconds += (trial.seconds or trial.earlier_s) - trial.earlier_s
+        self.seconds += trial.last_s
         if trial.state is TrialState.BROKEN:
             self.broken += 1
             if is_failure:

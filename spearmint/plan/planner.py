@@ -32,7 +32,8 @@ class Wanted:
         finished: Trials that have ended before.
         regions: Number of regions; 1 without any.
         gpus: GPUs of one trial, or its share of one; 0 for one trial on each node.
-        at_once: Most trials at the same time; None for no limit.
+        at_once: Most trials at the same time; None for no limit. With ``batch``, most jobs.
+        batch: Trials of each job, which share its time.
         master: Dollars per hour of a master that runs no trials; 0 if it is one of the nodes.
     """
 
@@ -43,6 +44,7 @@ class Wanted:
     regions: int = 1
     gpus: float = 1.0
     at_once: int | None = None
+    batch: int = 1
     master: float = 0.0
 
 
@@ -51,7 +53,7 @@ class Row:
     """A plan: nodes of one kind, and what they probably reach.
 
     Attributes:
-        at_once: Trials at the same time.
+        at_once: Trials at the same time; with ``batch``, jobs.
         trials: New trials until the end.
         end_s, end_p90_s: Seconds until the last trial has ended; half of the searches, or 90 %,
             end earlier.
@@ -183,6 +185,6 @@ class Planner:
             end_p90_s=late,
             dollars=hourly * (middle + END_S) / 3600,
             dollars_p90=hourly * (late + END_S) / 3600,
-            worth=worth(in_region, at_once / wanted.regions),
+            worth=worth(in_region, at_once * wanted.batch / wanted.regions),
             complete=trials == wanted.trials,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.on_hosts.batches import BATCHES, CONFIG_OF_BATCHES, assert_complete_in_batches
 from tests.on_hosts.ranks_on_hosts import CODE as RANKS
 from tests.on_hosts.ranks_on_hosts import CONFIG as RANKS_CONFIG
 from tests.on_hosts.ranks_on_hosts import check_trials_on_two_hosts
@@ -112,6 +114,24 @@ def test_controllers_and_slurmctld_are_killed(
 @on_one_version
 def test_pilots_fork_their_trials(cluster: SlurmCluster, make_search: MakeSearch) -> None:
     make_search(trials=100, steps=5).assert_pilots_fork()
+
+
+@on_one_version
+def test_jobs_of_several_trials(cluster: SlurmCluster, make_search: MakeSearch) -> None:
+    """A controller is killed, then a job is cancelled: what had ended stays."""
+    config = CONFIG_OF_BATCHES
+    search = make_search(trials=16, steps=20, hold_at=12, config=config, code=BATCHES)
+    controller = search.start()
+    search.wait_running(4)
+    controller.kill()
+    controller = search.start()
+    for number in (2, 4):
+        controller.wait_for(rf"trial {number}: 0\.", release=False)
+    job = next(run.job for run in search.runs() if run.trial == 1)
+    cluster.checked("scancel", job, uid=UID)
+    controller.wait_for(r"trial 1 was lost", release=False)
+    assert not re.search(r"trial [24] was lost", controller.end())
+    assert_complete_in_batches(search)
 
 
 @on_one_version

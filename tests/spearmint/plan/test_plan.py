@@ -396,3 +396,13 @@ def test_trials_on_several_hosts_have_no_plan(make_experiment: MakeExperiment) -
     done = commands.spearmint("plan", *PRICES, "--trial-seconds=100", experiment.config)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "nodes: 2" in done.stderr
+
+
+def test_the_trials_of_a_job_teach_each_other_nothing() -> None:
+    alone, together = (
+        Planner(Wanted(trials=64, batch=batch), Fixed(100.0), FAST).row(G5, 2) for batch in (1, 8)
+    )
+    assert alone is not None
+    assert together is not None
+    assert together.worth < alone.worth
+    assert together.end_s == alone.end_s, "seconds of a trial are its share of those of the job"
