@@ -21,6 +21,9 @@ STEPS = "steps"
 BATCH = "batch"
 """Key of trial.json of a job of several trials: their numbers."""
 
+SPECS = "trials"
+"""Key of trial.json of such a job: trial.json of each trial, for hosts that have only the job."""
+
 JOB = "job"
 """Key of trial.json of a trial in such a job: the first of these numbers."""
 

@@ -16,6 +16,7 @@ from spearmint.layout import Layout, TrialFolder
 from spearmint.model import Language, Result, Trial
 from spearmint.store.study import Study
 from spearmint.trial.attempts import add_attempt
+from spearmint.trial.batch.remote import bring_back, bring_files
 from spearmint.trial.gpu_memory import last_gpu_memory_error
 from spearmint.trial.results import read_result
 
@@ -119,7 +120,12 @@ class Outcomes:
             values_only: Ignore a failure in the file. The controller terminated the job, and the
                 failure is only how the job reacted.
         """
+        job = self.layout.job(trial.id)
+        if job != folder:
+            bring_back(job, trial.id, folder)
         result = read_result(folder, self.study.key(trial))
+        if result is None and job != folder:
+            bring_files(job, trial.id, folder)  # of a lost job, for the next one
         if result is None or (values_only and result.value is None):
             return False
         if self._is_retried(trial, result):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from spearmint.drivers import Job
 from spearmint.layout import TrialFolder, read_json
 from spearmint.model import Trial
+from spearmint.trial.batch.remote import bring_back
 
 _STUCK_S = 60.0
 _NEW_RUNNER_S = 10.0  # the job may have started after the last listing of the queue
@@ -60,10 +61,14 @@ class RunningTrial:
         return self.job_folder != self.folder
 
     def refresh(self) -> None:
-        """List the folder of a trial whose job has others: a network file system then shows it."""
+        """Look for what the job of several trials has written: here, or on a host without it.
+
+        Listing a folder makes a network file system show its files.
+        """
         if self.is_in_batch:
             with contextlib.suppress(OSError):
                 os.listdir(self.folder.path)  # noqa: PTH208 - as often as the driver is polled
+                bring_back(self.job_folder, self.trial.id, self.folder)
 
     def has_new_result(self) -> bool:
         """Return whether it has a result, not seen before, while its job can train others."""

@@ -11,6 +11,7 @@ from spearmint.layout import (
     JOB,
     NODES,
     PROCESSES,
+    SPECS,
     STEPS,
     Layout,
     TrialFolder,
@@ -18,6 +19,7 @@ from spearmint.layout import (
 )
 from spearmint.model import Experiment, Trial
 from spearmint.store.study import Study
+from spearmint.trial.batch.remote import send_files
 from spearmint.trial.languages import to_entries, wrappers
 from spearmint.trial.outputs import OBJECTIVES, OUTPUTS
 
@@ -53,19 +55,23 @@ def _prepare_batch(
     job.path.mkdir(parents=True, exist_ok=True)
     for stale in (job.reports, job.result):
         stale.unlink(missing_ok=True)
-    spec = _spec(experiment, layout, trials[0].id, _digest(keys))
-    write_json(job.spec, {**spec, "params": {}, BATCH: [trial.id for trial in trials]})
-    for trial, key in zip(trials, keys, strict=True):
-        prepare_folder(experiment, layout, trial, key, job=trials[0].id)
+    send_files(job, [(trial.id, layout.folder(trial.id)) for trial in trials])
+    specs = [
+        {**_trial_spec(experiment, layout, trial, key), JOB: trials[0].id}
+        for trial, key in zip(trials, keys, strict=True)
+    ]
+    own = _spec(experiment, layout, trials[0].id, _digest(keys))
+    numbers = [trial.id for trial in trials]
+    write_json(job.spec, {**own, "params": {}, BATCH: numbers, SPECS: specs})
+    for trial, spec in zip(trials, specs, strict=True):
+        _prepare_trial(layout, trial, spec)
 
 
 def _digest(keys: Sequence[str]) -> str:
     return hashlib.sha256("".join(keys).encode()).hexdigest()
 
 
-def prepare_folder(
-    experiment: Experiment, layout: Layout, trial: Trial, key: str, *, job: int = 0
-) -> TrialFolder:
+def prepare_folder(experiment: Experiment, layout: Layout, trial: Trial, key: str) -> TrialFolder:
     """Write the input of the runner, delete files of earlier jobs, and return the folder.
 
     Args:
@@ -73,14 +79,25 @@ def prepare_folder(
         layout: Paths of the search.
         trial: The trial to run.
         key: Digest of the trial; the runner copies it into its result.
-        job: First trial of its job of several trials; 0 for a job of its own.
     """
+    return _prepare_trial(layout, trial, _trial_spec(experiment, layout, trial, key))
+
+
+def _prepare_trial(layout: Layout, trial: Trial, spec: dict[str, object]) -> TrialFolder:
     folder = layout.folder(trial.id)
     for directory in (layout.jobs, layout.outputs, folder.path):  # a user can delete them
         directory.mkdir(exist_ok=True)
     stale = [folder.reports, folder.result, folder.stop]
-    for path in [*stale, folder.runner] if job else stale:  # drivers delete that of their jobs
+    for path in [*stale, folder.runner] if JOB in spec else stale:  # drivers delete that of jobs
         path.unlink(missing_ok=True)
+    write_json(folder.spec, spec)
+    return folder
+
+
+def _trial_spec(
+    experiment: Experiment, layout: Layout, trial: Trial, key: str
+) -> dict[str, object]:
+    """Return trial.json of a trial."""
     spec = _spec(experiment, layout, trial.id, key)
     spec["params"] = to_entries(experiment.variables, trial.params)
     if experiment.constraints:
@@ -92,10 +109,7 @@ def prepare_folder(
     if experiment.processes_of_trial is not None:
         spec[PROCESSES] = experiment.processes_of_trial
         spec |= {NODES: experiment.resources.nodes} if experiment.resources.nodes > 1 else {}
-    if job:
-        spec[JOB] = job
-    write_json(folder.spec, spec)
-    return folder
+    return spec
 
 
 def _spec(experiment: Experiment, layout: Layout, trial_id: int, key: str) -> dict[str, object]:
@@ -118,7 +132,6 @@ def job_request(experiment: Experiment, layout: Layout, trial_id: int) -> JobReq
         folder=layout.batch(trial_id) if is_batch else layout.folder(trial_id),
         directory=layout.root,
         output=layout.output(trial_id),
-        is_batch=is_batch,
     )
 
 

@@ -84,14 +84,12 @@ class JobRequest:
         folder: Trial folder; it contains ``trial.json``.
         directory: The experiment's directory.
         output: File to which the driver appends standard output and error.
-        is_batch: Whether it is a job of several trials, which writes to their folders, too.
     """
 
     name: str
     folder: TrialFolder
     directory: Path
     output: Path
-    is_batch: bool = False
 
 
 class Driver(ABC):

@@ -25,7 +25,7 @@ from spearmint.drivers.queue_starts import QueueStarts
 from spearmint.drivers.queue_trials import QueuedTrial, QueueTrials
 from spearmint.drivers.submission import has_time_limit, submit_spec, token_of
 from spearmint.drivers.submit_lock import submit_lock
-from spearmint.errors import DriverError, DriverUnreachable, InputError, SpearmintError
+from spearmint.errors import DriverError, DriverUnreachable, SpearmintError
 from spearmint.layout import Layout, TrialFolder
 from spearmint.trial.pending import PendingTrials
 
@@ -137,11 +137,6 @@ class QueueDriver(Driver):
         return self._uses_pilots and self._queue.shares_files()
 
     def _spec(self, request: JobRequest) -> SubmitSpec:
-        if request.is_batch and not self._queue.shares_files():
-            raise InputError(
-                "jobs of several trials (batch) need hosts that share the directory of the search",
-                "Remove batch from config.pb, or use a queue whose hosts share it.",
-            )
         token = token_of(request.folder)
         return submit_spec(
             request,

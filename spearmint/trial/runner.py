@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             batch.discard()
         run_again(folder, environment, lock)
     if batch is not None:
-        batch.close(result, folder)
+        batch.close(result)
     outcome = {**result, "key": spec["key"], "seconds": seconds}
     retry_os_error(lambda: result_file.write(outcome), retry_s)
     _mark_done(done_file)
@@ -123,7 +123,7 @@ def _batch(spec: Spec, folder: TrialFolder, retry_s: float) -> Batch | None:
         return None
     from spearmint.trial.batch.batch import Batch  # most jobs run one trial
 
-    return Batch(spec, read_json(folder.runner) or {}, retry_s)
+    return Batch(spec, folder, retry_s)
 
 
 def _monitor_gpus(folder: TrialFolder, start: float) -> Monitor | None:

@@ -58,13 +58,12 @@ def main(job_id, params):
 class Search:
     """A search whose directory the workers do not see."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, config: str = CONFIG, code: str = CODE) -> None:
         self.directory, self.notes, self.base = base / "e", base / "notes", base
         for path in (self.directory, self.notes):
             path.mkdir()
-        (self.directory / "config.pb").write_text(CONFIG)
+        (self.directory / "config.pb").write_text(config)
         values = {"NOTES": str(self.notes), "HIDDEN": str(self.directory)}
-        code = CODE
         for name, value in {**values, "DATA": DATA, "STEPS": STEPS}.items():
             code = code.replace(f"@{name}", repr(value))
         (self.directory / "wrapper.py").write_text(code)
@@ -186,6 +185,47 @@ def test_another_host_continues_from_the_checkpoint(search: Search) -> None:
     [one, two] = search.starts(1)
     assert (one[2], two[2]) == ("host1", "host2")
     assert int(two[1]) >= 3
+
+
+# The first trial of a job ends at once.
+BATCH = CODE.replace("def main(job_id, params):", "def train(trial):\n    job_id = trial.id")
+BATCH = BATCH.replace('Path(os.environ["SPEARMINT_TRIAL_DIR"], "step")', 'trial.files / "step"')
+BATCH = BATCH.replace("spearmint.report(", "trial.report(")
+BATCH = BATCH.replace('return float(params["x"][0])', 'trial.tell(trial.params["x"])')
+BATCH += """
+def main_batch(trials):
+    from concurrent.futures import ThreadPoolExecutor
+    if trials[0].id == 1:
+        trials[0].tell(0.25)
+    with ThreadPoolExecutor(len(trials)) as pool:
+        list(pool.map(train, [trial for trial in trials if not trial.has_ended]))
+"""
+
+
+def test_trials_of_a_job_that_another_host_continues(tmp_path: Path, redis: Redis) -> None:
+    search = Search(tmp_path, CONFIG + "batch: 3\n", BATCH)
+    (search.notes / "wait").touch()
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(search.worker("host1"))
+        controller = stack.enter_context(
+            subprocess.Popen(search.argv(3), stdout=subprocess.DEVNULL)
+        )
+        until(lambda: search.file(1, "result.json").exists(), 120)
+        until(lambda: text_of(search.file(2, "reports.csv")).count("\n") >= 4, 120)
+        sent = search.directory / "batches/00000001/files/00000003/files/step"
+        until(lambda: int(text_of(sent) or 0) >= 3, 120)
+        assert not search.file(2, "result.json").exists(), "results arrive one by one"
+        first.close()  # kills all its processes
+        (search.notes / "wait").unlink()
+        stack.enter_context(search.worker("host2"))
+        assert controller.wait(600) == 0
+    assert json.loads(search.file(1, "result.json").read_text())["value"] == 0.25
+    for number in (2, 3):
+        assert "value" in json.loads(search.file(number, "result.json").read_text())
+        assert search.file(number, "files/step").read_text() == str(STEPS)
+        [one, two] = search.starts(number)
+        assert (one[2], two[2]) == ("host1", "host2")
+        assert int(two[1]) >= 3, "it continued from its checkpoint"
 
 
 def test_a_result_survives_its_worker_and_controller(search: Search) -> None:

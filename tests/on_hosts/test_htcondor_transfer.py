@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 
 import pytest
 
+from tests.on_hosts.batches import BATCHES, CONFIG_OF_BATCHES, assert_complete_in_batches
 from tests.on_hosts.condor_searches import CondorSearch
 from tests.on_hosts.searches import CODE
 from tests.testbed.cell import UID
 from tests.testbed.condor import HIDDEN, CondorPool
-from tests.waiting import until
+from tests.waiting import text_of, until
 
 pytestmark = pytest.mark.htcondor
 
@@ -78,6 +80,31 @@ def test_a_search(pool: CondorPool) -> None:
     for node in pool.hosts[1:]:
         kept = node.run("sh", "-c", f"ls -A {pool.home}/.cache/spearmint; ls -A {HIDDEN}")
         assert kept.stdout.count("data-") == 1, kept.stdout
+
+
+def test_jobs_of_several_trials(pool: CondorPool) -> None:
+    """The trials of even number end first; the controller is killed, then a job removed."""
+    config = CONFIG_OF_BATCHES
+    search = CondorSearch(
+        pool, pool.home / "batch", trials=8, steps=40, hold_at=25, config=config, code=BATCHES
+    )
+    try:
+        controller = search.start()
+        for number in (2, 4):
+            controller.wait_for(rf"trial {number}: 0\.", release=False)
+        controller.kill()
+        controller = search.start()
+        job = next(run.job for run in search.runs() if run.trial == 1)
+        sent = search.directory / "batches/00000001/files/00000001/files/step"
+        until(lambda: int(text_of(sent) or 0) >= 20, 60, 0.1)
+        pool.checked("condor_rm", job, uid=UID)
+        controller.wait_for(r"trial 1 was lost", release=False)
+        assert not re.search(r"trial [24] was lost", controller.end())
+        assert_complete_in_batches(search)
+    finally:
+        search.stop()
+    again = next(run for run in search.runs() if run.trial == 1 and run.job != job)
+    assert again.first >= 20, "it continued from its checkpoint"
 
 
 def test_a_host_is_lost(pool: CondorPool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sys
 import time
@@ -11,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spearmint.layout import BATCH, Layout, TrialFolder, read_json, write_json
+from spearmint.layout import SPECS, Layout, TrialFolder, read_json, write_json
+from spearmint.trial.batch.remote import remote_folder
 from spearmint.trial.batch.trial import BatchTrial
 from spearmint.trial.languages import MAIN_BATCH, Spec, load_module
 from spearmint.trial.outputs import BadResult
@@ -30,33 +30,33 @@ class Batch:
 
     Args:
         spec: Content of trial.json of the job.
-        runner: Content of runner.json, which each trial gets, too.
+        job: Folder of the job, with runner.json, which each trial gets, too.
         retry_s: How long to retry file operations.
 
     Raises:
-        OSError: There is no disk space for the results, or this host lacks the trials.
+        OSError: There is no disk space for the results.
     """
 
-    def __init__(self, spec: Spec, runner: Mapping[str, Any], retry_s: float) -> None:
-        self._spec, self._retry_s = spec, retry_s
+    def __init__(self, spec: Spec, job: TrialFolder, retry_s: float) -> None:
+        runner = read_json(job.runner) or {}
+        self._spec, self._job, self._retry_s = spec, job, retry_s
         self._files: dict[int, ResultFile] = {}
         self._seconds: dict[int, float] = {}
         self._since = time.time()
         self.trials: list[BatchTrial] = []
         self._was_called = False
         layout = Layout(Path(spec["directory"]), spec.get("region", ""))
-        for folder in map(layout.folder, spec[BATCH]):
-            own = read_json(folder.spec)
-            if own is None:
-                raise FileNotFoundError(
-                    f"{folder.spec} does not exist on {os.uname().nodename}: jobs of several "
-                    "trials (batch) need the directory of the search"
-                )
+        for own in spec[SPECS]:
+            folder = layout.folder(own["job_id"])
+            if not folder.spec.exists():  # a host without the directory of the search
+                folder = remote_folder(job, own["job_id"])
+                folder.path.mkdir(parents=True, exist_ok=True)
             if folder.result.exists():  # told before the job was restarted
                 continue
             write_json(folder.runner, runner)
             folder.files.mkdir(exist_ok=True)
-            trial = BatchTrial(own, folder, self._end)
+            own_spec = {**own, "directory": spec["directory"]}
+            trial = BatchTrial(own_spec, folder, self._end)
             self._files[trial.id] = ResultFile(folder.result)
             self._seconds[trial.id] = 0.0
             self.trials.append(trial)
@@ -97,7 +97,7 @@ class Batch:
             self._seconds[number] += (now - self._since) / len(self._seconds)
         self._since = now
 
-    def close(self, result: Mapping[str, Any], job: TrialFolder) -> None:
+    def close(self, result: Mapping[str, Any]) -> None:
         """Store that the trials without a result failed, with the end of the job.
 
         If ``main_batch`` failed and several have none, any of them can be the cause. They are
@@ -105,7 +105,6 @@ class Batch:
 
         Args:
             result: What ``run`` returned, or why it failed.
-            job: Folder of the job.
         """
         left = [trial for trial in self.trials if not trial.has_ended]
         failure: dict[str, Any] = dict(result) if "reason" in result else {"reason": _UNTOLD}
@@ -115,7 +114,7 @@ class Batch:
             self._end(trial, failure)
         for trial in self.trials:
             with contextlib.suppress(OSError):
-                shutil.copyfile(job.gpu_use, trial.folder.gpu_use)
+                shutil.copyfile(self._job.gpu_use, trial.folder.gpu_use)
 
     def discard(self) -> None:
         """Remove the temporary files of results, before the job is rerun."""

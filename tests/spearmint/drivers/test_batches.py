@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 
 from spearmint.controller import study_run, submission
-from spearmint.drivers import Driver, DriverSettings, JobRequest
+from spearmint.drivers import Driver, DriverSettings
 from spearmint.drivers import queue_driver as driver_module
 from spearmint.drivers import queue_listing as listing_module
 from spearmint.drivers.local import LocalDriver
 from spearmint.drivers.sge import GridEngine, SgeDriver
 from spearmint.drivers.testing import FakeQueue
-from spearmint.errors import InputError
 from spearmint.fidelity import Fidelity
-from spearmint.layout import TrialFolder
 from spearmint.model import TrialState
 from spearmint.store.study import Study
 from spearmint.trial.attempts import read_attempts
@@ -88,7 +86,7 @@ def test_each_trial_runs_once_through_kills_of_the_controller(
 ) -> None:
     places = [
         (study_run, "prepare_job"),
-        (submission, "prepare_folder"),
+        (submission, "_prepare_trial"),
         (Study, "complete"),
         (Study, "break_"),
         (study_run.StudyRun, "_add_running"),
@@ -122,18 +120,3 @@ def test_a_resumed_trial_trains_on_in_another_job(
     assert len(complete) >= 2
     first = [f"{trial.id}.1" for trial in search.study.trials()]
     assert epochs(tmp_path) == Counter([*first, *(f"{n}.2" for n in complete)])
-
-
-def test_hosts_without_the_directory_are_refused(tmp_path: Path) -> None:
-    class Apart(FakeQueue):
-        def shares_files(self) -> bool:
-            return False
-
-    settings = DriverSettings(directory=tmp_path)
-    driver = FakeQueueDriver(settings, queue=Apart(settings))
-    folder = TrialFolder(tmp_path / "batches" / "00000001")
-    request = JobRequest(
-        name="x-1", folder=folder, directory=tmp_path, output=tmp_path / "1.out", is_batch=True
-    )
-    with pytest.raises(InputError, match=r"share the directory"):
-        driver.preview(request)
