@@ -219,3 +219,34 @@ def test_cleanup_removes_the_folders_of_jobs(experiment: ExperimentDir) -> None:
     assert experiment.run("--max-finished-jobs=4").returncode == 0
     assert experiment.command("cleanup").returncode == 0
     assert not Layout(experiment.root).batches.exists()
+
+
+def test_the_best_trial_is_trained_alone_and_a_new_generation_takes_the_jobs_away(
+    experiment: ExperimentDir,
+) -> None:
+    final = """
+def final(job_id, params, model_dir):
+    (model_dir / "weights").write_text(str(params["x"][0]))
+    return 0.5
+"""
+    (experiment.root / "trial.py").write_text(CODE + final)
+    (experiment.root / "go").touch()
+    done = experiment.run("--max-finished-jobs=4", "--then-final")
+    assert done.returncode == 0, done.stderr
+    assert list((experiment.root / "models").rglob("weights"))
+    assert experiment.run("--max-finished-jobs=4", "--then-final", "--again").returncode == 0
+    old = experiment.root / "generations" / "00000001"
+    assert [path.name for path in (old / "batches").iterdir()] == ["00000001"]
+    assert Layout(old).log(3) == old / "output" / "00000001.out"
+    assert complete(experiment) == [1, 2, 3, 4]
+
+
+def test_regions_have_jobs_of_their_own(make_experiment: MakeExperiment) -> None:
+    config = BATCH + 'region: "us"\nregion: "jp"\n'
+    code = "import spearmint\ndef main_batch(trials):\n    assert spearmint.region() in 'us jp'\n"
+    experiment = make_experiment(f"{code}    [trial.tell(1) for trial in trials]\n", config)
+    done = experiment.run("--max-finished-jobs=6", "-n", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for region in ("us", "jp"):
+        names = [path.name for path in Layout(experiment.root, region).batches.iterdir()]
+        assert sorted(names) == ["00000001", "00000005"]
