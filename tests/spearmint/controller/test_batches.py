@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from optuna.pruners import MedianPruner
 
+from spearmint.controller import ending
 from spearmint.controller.events import StudyCounts
 from spearmint.drivers import Job, JobEnd, JobRequest, JobState
 from spearmint.fidelity import Fidelity
@@ -25,14 +26,20 @@ class Batches(FakeDriver):
     def __init__(self, outcomes: Mapping[int, list[object]] | None = None) -> None:
         super().__init__(outcomes)
         self.sizes: list[list[int]] = []
+        self.started: dict[Job, tuple[TrialFolder, list[int]]] = {}
         self.explained = 0
 
     def submit(self, request: JobRequest) -> Job:
         assert request.folder.path.parent.name == "batches"
-        busy = [job for job, at in self.folders.items() if at == request.folder]
-        assert not set(busy) - self.ended, "an earlier job with this folder still runs"
-        self.sizes.append(self.members(request.folder))
-        return super().submit(request)
+        members = self.members(request.folder)
+        for job, (folder, earlier) in self.started.items():
+            if job not in self.ended:
+                assert folder != request.folder, "an earlier job with this folder still runs"
+                assert not set(earlier) & set(members), "a trial still is in another job"
+        self.sizes.append(members)
+        made = super().submit(request)
+        self.started[made] = request.folder, members
+        return made
 
     def members(self, folder: TrialFolder) -> list[int]:
         return read_json(folder.spec)[BATCH]
@@ -98,6 +105,15 @@ def test_results_arrive_while_the_job_trains_others(make_loop) -> None:
     search.observer.ended = note
     search.run()
     assert running == [(1, 0), (3, 0), (2, 1)], "two were stored before the job ended"
+
+
+def test_a_job_that_trains_others_is_not_ended(make_loop, monkeypatch) -> None:
+    monkeypatch.setattr(ending, "EXIT_GRACE_S", 0.0)
+    driver = Batches({2: ["stay"] * 8 + [0.5]})
+    search = make_loop(driver, batch=2, finished=2)
+    search.run()
+    assert driver.sizes == [[1, 2]]
+    assert search.study.trials()[1].lost == 0
 
 
 def test_one_that_fails_breaks_alone(make_loop) -> None:
@@ -299,8 +315,8 @@ class Rungs(Batches):
 
 def test_trials_pause_at_rungs_and_resume_after_their_job_has_ended(make_loop) -> None:
     rungs = Fidelity(name="epochs", low=1, high=9, reduction=3)
-    driver = Rungs()
-    search = make_loop(driver, batch=3, finished=9, fidelity=rungs)
+    driver = Rungs({1: ["stay"] * 30})  # its job runs while others make trial 2 one to resume
+    search = make_loop(driver, batch=3, finished=9, fidelity=rungs, concurrent=2)
     figures = search.run()
     assert (figures.complete, figures.paused, figures.running) == (1, 8, 0)
     assert sum(map(len, driver.sizes)) == 9 + 3 + 1

@@ -192,6 +192,16 @@ def test_a_stopped_trial_has_no_result(tmp_path: Path) -> None:
     assert not layout.folder(2).result.exists()
 
 
+def test_a_result_after_the_stop_is_not_stored(tmp_path: Path) -> None:
+    code = """
+def main_batch(trials):
+    trials[0].folder.stop.touch()
+    trials[0].tell(1)
+"""
+    run(tmp_path, code, (1,))
+    assert not Layout(tmp_path).folder(1).result.exists()
+
+
 def test_a_job_that_its_queue_restarts_continues_with_the_rest(tmp_path: Path) -> None:
     code = """
 import os, signal
