@@ -38,7 +38,7 @@ _LEADERS = 256
 # In 40 searches on four functions, 6 gave the same result as 20.
 _FINALISTS = 6
 # Number of points that step between levels, of steps for each, and of neighbours for each step.
-_STEPPING = 4
+STEPPING = 4
 _MAX_STEPS = 3
 _MAX_NEIGHBOURS = 64
 
@@ -127,7 +127,7 @@ def maximize(
     if rough is not None:
         leaders = np.argsort(-acquisition(pool[:_LEADERS]), kind="stable")
         pool[:_LEADERS] = pool[leaders]
-    starts = pool[_spread(pool, n_starts)]
+    starts = pool[apart(pool, n_starts)]
     climbed = climb(acquisition, space, starts, max_evaluations // 4)
     if space.linear:
         climbed = pull(space, climbed, starts)
@@ -136,15 +136,15 @@ def maximize(
     # Rounding and line searches can make a point worse, so the starts are ranked as well.
     top = np.concatenate((space.snap(finished), space.snap(climbed), starts))
     if len(space.fixed):
-        best = np.argsort(-acquisition(top), kind="stable")[:_STEPPING]
-        stepped = _step(acquisition, space, top[best], rng)
+        best = np.argsort(-acquisition(top), kind="stable")[:STEPPING]
+        stepped = step(acquisition, space, top[best], rng)
         stepped = space.snap(finish(acquisition, space, stepped, max_evaluations // 2))
         top = np.concatenate((stepped, top))
     ranked = top[np.argsort(-acquisition(top), kind="stable")]
     return np.concatenate((ranked, pool))
 
 
-def _spread(ranked: Array, n_starts: int) -> list[int]:
+def apart(ranked: Array, n_starts: int) -> list[int]:
     """Return the indices of up to ``n_starts`` first rows that are far from each other."""
     picked = [0]
     for i in range(1, min(len(ranked), 400)):
@@ -190,7 +190,7 @@ def finish(acquisition: Acquisition, space: Space, points: Array, max_evaluation
     return np.array([slide(acquisition, space, each, max_evaluations) for each in points])
 
 
-def _step(acquisition: Acquisition, space: Space, points: Array, rng: np.random.Generator) -> Array:
+def step(acquisition: Acquisition, space: Space, points: Array, rng: np.random.Generator) -> Array:
     """Return ``points`` after a few steps to the best neighbour in one dimension."""
     for _ in range(_MAX_STEPS):
         around = [_neighbours(space, point, rng) for point in points]

@@ -100,17 +100,17 @@ def next_points(
         replicates: The points that can be repeated under noise; None for none.
     """
     seen = np.concatenate((points, pending))
-    pool = None
+    posterior, pool, ranked = None, None, np.empty((0, len(space)))
     for rng in rngs:
         with one_blas_thread():
-            if pool is None:
+            if posterior is None:
                 posterior, best = _fitted(
                     space, points, y, pending, settings, rng,
                     feasible=feasible, prior=prior, model=model or fit,
                 )  # fmt: skip
                 ranked = _first(space, best, posterior, seen, settings, rng, factor, prior, on_fit)
-                last = ranked
             else:
+                pool = pool or Pool(posterior, ranked[:_POOL], _product(factor, prior))
                 pool.add(seen[-1], settings.pending_samples, rng)
                 margin, refine = _margin(pool.posterior, settings, rng), not settings.grid_size
                 ranked = pool.ranked(space, rng, margin=margin, refine=refine)
@@ -119,8 +119,6 @@ def next_points(
                 point = replicates.instead_of(point, pool.posterior if pool else posterior)
         yield point
         seen = np.concatenate((seen, point[None]))
-        if pool is None:
-            pool = Pool(posterior, last[:_POOL], _product(factor, prior))
 
 
 def _fitted(

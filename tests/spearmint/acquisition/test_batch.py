@@ -6,9 +6,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from spearmint.acquisition import next_point as search
 from spearmint.acquisition.batch import Pool
+from spearmint.acquisition.factors import LogInverseCost
+from spearmint.acquisition.log_ei import LogEI
 from spearmint.acquisition.next_point import next_point, next_points
 from spearmint.gp.fit import fit
 from spearmint.gp.settings import Settings
@@ -38,6 +41,64 @@ def test_a_pool_knows_what_the_posterior_knows(data) -> None:
     mean, variance = pool.posterior.predict(pool._points)
     np.testing.assert_allclose(pool._mean, mean, atol=1e-8)
     np.testing.assert_allclose(pool.posterior.scale[:, None] * pool._left, variance, atol=1e-8)
+
+
+def test_refined_points_take_the_place_of_candidates(data) -> None:
+    points, y = data
+    rng = np.random.default_rng(0)
+    posterior = fit(SPACE, points, y, points[:0], Settings(), rng)
+    before = SPACE.from_cube(rng.random((300, 3)))
+    pool = Pool(posterior, before, LogInverseCost(posterior, unit=0.3))
+    for _ in range(3):
+        pool.add(points[3], 8, rng)
+        first = pool.ranked(SPACE, rng, margin=0.0, refine=True)[0]
+    assert 1 <= np.count_nonzero((pool._points != before).any(axis=1)) <= 12
+    assert np.abs(pool._points - first).max(axis=1).min() < 1e-12
+    mean, variance = pool.posterior.predict(pool._points)
+    np.testing.assert_allclose(pool._mean, mean, atol=1e-8)
+    np.testing.assert_allclose(pool.posterior.scale[:, None] * pool._left, variance, atol=1e-8)
+    np.testing.assert_allclose(pool._log_factor, LogInverseCost(posterior, unit=0.3)(pool._points))
+    pool.add(first, 8, rng)  # its columns are those of the new points, too
+    np.testing.assert_allclose(pool._mean, pool.posterior.predict(pool._points)[0], atol=1e-8)
+
+
+def test_few_candidates_are_evaluated_and_the_best_are_among_them(data, monkeypatch) -> None:
+    points, y = data
+    rng = np.random.default_rng(0)
+    posterior = fit(SPACE, points, y, points[:0], Settings(), rng)
+    pool, sizes, of = Pool(posterior, SPACE.from_cube(rng.random((1024, 3))), None), [], LogEI.of
+
+    def counted(self, mean, variance):
+        sizes.append(mean.shape[1])
+        return of(self, mean, variance)
+
+    monkeypatch.setattr(LogEI, "of", counted)
+    for margin in (0.0, 0.0, 0.1, 0.0, 0.0):
+        pool.add(SPACE.from_cube(rng.random((1, 3)))[0], 8, rng)
+        sizes.clear()
+        ranked = pool.ranked(SPACE, rng, margin=margin, refine=False)
+        used = sum(sizes)
+        value = LogEI(pool.posterior, margin=margin)(ranked)
+        best = np.sort(value)[::-1]
+        assert best[0] - value[0] < 1e-9
+        assert np.abs(best[:32] - value[:32]).max() < 0.05
+        assert len(ranked) == 1024
+    assert used <= 256
+
+
+def test_a_batch_uses_one_thread_of_blas(data, monkeypatch) -> None:
+    limits = []
+
+    class Noting(Pool):
+        def __init__(self, *words) -> None:
+            limits.append(max(each["num_threads"] for each in threadpool_info()))
+            super().__init__(*words)
+
+    monkeypatch.setattr(search, "Pool", Noting)
+    with threadpool_limits(2, user_api="blas"):
+        batch = next_points(SPACE, *data, data[0][:0], Settings(), rngs())
+        assert len(list(islice(batch, 3))) == 3
+    assert limits == [1]
 
 
 @pytest.mark.parametrize("n_pending", [0, 2])
