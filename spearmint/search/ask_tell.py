@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, SupportsIndex, TypeVar
 
 from spearmint.errors import InputError
 from spearmint.model import Result, Trial, TrialState
@@ -19,6 +19,7 @@ from spearmint.search.opening import OpenSearch
 from spearmint.search.proposal import Proposal, has_failed, to_reports, to_told
 from spearmint.search.recommended import Recommends
 from spearmint.search.rungs import part_of, resumed
+from spearmint.search.running import RunningTrials
 from spearmint.store.records import Records
 from spearmint.trial.languages import to_arrays, to_entries
 
@@ -51,7 +52,7 @@ class AskTell(Recommends):
         session = self._opened.session
         self._experiment, self._study = session.experiment, session.study
         self._records = Records(session.layout, session.experiment, grid_size=_GRID_SIZE)
-        self._together = False
+        self._together: RunningTrials | None = None
 
     @one_thread
     def ask(self) -> Proposal:
@@ -75,7 +76,7 @@ class AskTell(Recommends):
             InputError: ``count`` is below 1, or the search is closed.
         """
         self._require_open()
-        if operator.index(count) < 1:
+        if _whole("count", count) < 1:
             raise InputError(f"invalid count {count}: expected at least 1")
         paused = iter(partial(resumed, self._opened.session), None)
         trials = list(islice(paused, count))
@@ -170,15 +171,15 @@ class AskTell(Recommends):
         """
         with self._opened.busy:
             self._require_open()
-            if self._together:
+            if self._together is not None:
                 yield
                 return
-            self._together = True
+            self._together = RunningTrials(self._study)
             try:
                 with self._study.one_transaction():
                     yield
             finally:
-                self._together = False
+                self._together = None
                 self._record()
 
     @property
@@ -261,8 +262,8 @@ class AskTell(Recommends):
 
     def _pending(self, trial: Proposal | int) -> Trial:
         self._require_open()
-        trial_id = trial.id if isinstance(trial, Proposal | Trial) else operator.index(trial)
-        running = self._study.find_running(trial_id)
+        trial_id = trial.id if isinstance(trial, Proposal | Trial) else _whole("trial", trial)
+        running = (self._together or self._study).find_running(trial_id)
         if running is None:
             known = [trial.id for trial in self._study.last(TrialState.RUNNING)]
             raise InputError(
@@ -292,7 +293,7 @@ class AskTell(Recommends):
         return Proposal(trial.id, to_arrays(entries), part)
 
     def _record(self) -> None:
-        if self._together:
+        if self._together is not None:
             return  # once for all
         counts, best = self._study.counts(), self._study.best()
         self._records.update(
@@ -301,3 +302,10 @@ class AskTell(Recommends):
             complete=counts[TrialState.COMPLETE],
             broken=counts[TrialState.BROKEN],
         )
+
+
+def _whole(what: str, number: object) -> int:
+    """Return a whole number of Python or numpy. Raises InputError for anything else."""
+    if isinstance(number, SupportsIndex):
+        return operator.index(number)
+    raise InputError(f"invalid {what} {number!r}: expected a whole number")

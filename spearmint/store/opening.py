@@ -61,7 +61,9 @@ def open_storage(url: str) -> BaseStorage:
         if url.startswith("redis"):
             return get_storage(url)  # raises: Optuna does not support it
         arguments = {"connect_args": _SQLITE} if url.startswith("sqlite") else {}
-        backend = BulkReadStorage(url, engine_kwargs=arguments)
+        file = file_of(url)
+        is_new = file is not None and not file.exists()  # no earlier Optuna wrote its tables
+        backend = BulkReadStorage(url, engine_kwargs=arguments, skip_compatibility_check=is_new)
         close_at_exit(backend)
         return TrialStorage(backend)
     except ImportError as error:

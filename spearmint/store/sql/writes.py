@@ -41,7 +41,21 @@ _NEW_TRIAL = (
     )
     .returning(_TRIALS.c.trial_id, _TRIALS.c.number)
 )
-_NEW_PARAMS = insert(_PARAMS)
+_NEW_PARAMS, _NEW_VALUES, _NEW_STEPS = insert(_PARAMS), insert(_VALUES), insert(_STEPS)
+_TRIAL = bindparam("trial", type_=Integer)
+_RUNS = (_TRIALS.c.trial_id == _TRIAL) & (_TRIALS.c.state == TrialState.RUNNING)
+# Optuna locks the same row, so that the state cannot change before the end.
+_LOCKED_RUNNING = select(_TRIALS.c.trial_id).where(_RUNS).with_for_update()
+_END = (
+    update(_TRIALS)
+    .where(_RUNS)
+    .values(
+        state=TrialState.COMPLETE,
+        datetime_complete=bindparam("end", type_=_TRIALS.c.datetime_complete.type),
+    )
+)
+_SOME_STEPS = bindparam("steps", type_=Integer, expanding=True)
+_FORGET_STEPS = delete(_STEPS).where(_STEPS.c.trial_id == _TRIAL, _STEPS.c.step.in_(_SOME_STEPS))
 
 GAP = "constraints:"
 """Start of the system attributes in which Optuna stores constraints."""
@@ -116,16 +130,15 @@ def complete(
     Raises:
         UpdateFinishedTrialError: The trial does not run.
     """
-    ended = {"state": TrialState.COMPLETE, "datetime_complete": _utc(datetime.now())}
-    runs = (_TRIALS.c.trial_id == trial_id) & (_TRIALS.c.state == TrialState.RUNNING)
-    if not connection.execute(update(_TRIALS).where(runs).values(**ended)).rowcount:
+    end = {"trial": trial_id, "end": _utc(datetime.now())}
+    if not connection.execute(_END, end).rowcount:
         raise UpdateFinishedTrialError(f"the trial with id {trial_id} does not run")
     rows = []
     for objective, value in enumerate(values):
         stored, kind = models.TrialValueModel.value_to_stored_repr(value)
         row = {"trial_id": trial_id, "objective": objective, "value": stored, "value_type": kind}
         rows.append(row)
-    connection.execute(insert(_VALUES), rows)
+    connection.execute(_NEW_VALUES, rows)
     _set(connection, _ATTRS, trial_id, attributes)
     _set(connection, _SYSTEM, trial_id, {f"{GAP}{name}": gap for name, gap in gaps.items()})
 
@@ -136,19 +149,16 @@ def report(connection: Connection, trial_id: int, values: Mapping[int, float]) -
     Raises:
         UpdateFinishedTrialError: The trial does not run.
     """
-    runs = (_TRIALS.c.trial_id == trial_id) & (_TRIALS.c.state == TrialState.RUNNING)
-    # Optuna locks the same row, so that the state cannot change before the end.
-    if connection.execute(select(_TRIALS.c.trial_id).where(runs).with_for_update()).first() is None:
+    if connection.execute(_LOCKED_RUNNING, {"trial": trial_id}).first() is None:
         raise UpdateFinishedTrialError(f"the trial with id {trial_id} does not run")
-    known = (_STEPS.c.trial_id == trial_id) & _STEPS.c.step.in_(list(values))
-    connection.execute(delete(_STEPS).where(known))
+    connection.execute(_FORGET_STEPS, {"trial": trial_id, "steps": list(values)})
     to_stored = models.TrialIntermediateValueModel.intermediate_value_to_stored_repr
     rows: list[dict[str, Any]] = []
     for step, value in values.items():
         stored, kind = to_stored(value)
         row = {"step": step, "intermediate_value": stored, "intermediate_value_type": kind}
         rows.append({"trial_id": trial_id, **row})
-    connection.execute(insert(_STEPS), rows)
+    connection.execute(_NEW_STEPS, rows)
 
 
 def _set(connection: Connection, table: Any, trial_id: int, content: Mapping[str, Any]) -> None:

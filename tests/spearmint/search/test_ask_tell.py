@@ -49,8 +49,12 @@ def test_numbers_of_numpy_are_numbers(config: Path) -> None:
     with spearmint.Search(config, method="RandomChooser", pruner="median") as search:
         asked = search.ask()
         assert search.report(asked, 0, np.float32("nan"))
-        with pytest.raises(TypeError):
+        with pytest.raises(InputError, match=r"invalid trial 1\.5"):
             search.tell(1.5, 0.25)
+        with pytest.raises(InputError, match=r"invalid count 1\.5"):
+            search.ask_many(1.5)
+        with pytest.raises(InputError, match="invalid count 'two'"):
+            search.ask_many("two")
         search.tell(np.int64(asked.id), np.float32(0.5))
         assert search.best.value == 0.5
 
@@ -112,6 +116,36 @@ def test_results_of_a_block_are_stored_together(config: Path) -> None:
         assert [dict(trial.reports) for trial in trials] == [{1: 0.75, 3: 0.5}, {1: 9.0}, {}]
     with pytest.raises(InputError, match="closed"), search.one_transaction():
         pass
+
+
+def test_the_trials_of_a_block_are_read_at_once(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    single = []
+    find = Study.find_running
+
+    def counted(self: Study, trial_id: int) -> Trial | None:
+        single.append(trial_id)
+        return find(self, trial_id)
+
+    monkeypatch.setattr(Study, "find_running", counted)
+    with spearmint.Search(config, method="RandomChooser") as search:
+        asked = search.ask_many(8)
+        with search.one_transaction():
+            for trial in asked[:6]:
+                search.tell(trial, float(trial.id), reports={1: 2.0})
+            assert single == [1]
+            search.report(asked[6], 1, 9.0)
+            search.report(asked[6], 2, 8.0)
+            search.tell(asked[6], 7.0)
+            with pytest.raises(InputError, match="trial 3 is not pending"):
+                search.tell(asked[2], 0.0)
+            later = search.ask()
+            search.tell(later, 0.5)
+        assert [trial.value for trial in search.trials] == [1, 2, 3, 4, 5, 6, 7, None, 0.5]
+        assert dict(search.trials[6].reports) == {1: 9.0, 2: 8.0}
+        search.tell(asked[7], 8.0)
+        assert single[-1] == 8  # not from the memory of the block
 
 
 def stored_states(url: str) -> list[str]:
