@@ -59,10 +59,11 @@ class BulkReadStorage(RDBStorage):
         Inside such a context, another one is part of it.
 
         Args:
-            all_or_nothing: Whether to store nothing if the context raises.
+            all_or_nothing: Whether to store nothing of this context if it raises.
         """
         if self._round is not None:
-            yield
+            with self._part(self._round) if all_or_nothing else nullcontext():
+                yield
             return
         sessions = self.scoped_session
         with self.engine.connect() as connection:
@@ -80,6 +81,25 @@ class BulkReadStorage(RDBStorage):
                 self.scoped_session, self._round = sessions, None
                 self._end(transaction)  # also if a driver raised: its trials are stored
 
+    @contextmanager
+    def _part(self, connection: Connection) -> Iterator[None]:
+        """Undo what this context writes in ``one_transaction`` if it raises."""
+        if connection.dialect.name == "sqlite":
+            driver = connection.connection.driver_connection
+            if not getattr(driver, "in_transaction", True):  # it begins with the first change
+                connection.exec_driver_sql("BEGIN")  # otherwise the savepoint is a transaction
+        savepoint = connection.begin_nested()
+        try:
+            yield
+        except BaseException:
+            self.scoped_session.remove()
+            if savepoint.is_active:
+                savepoint.rollback()
+            self._undone()
+            raise
+        if savepoint.is_active:
+            savepoint.commit()
+
     def _end(self, transaction: RootTransaction) -> None:
         """Commit ``transaction`` unless it was rolled back."""
         is_stored = False
@@ -89,9 +109,12 @@ class BulkReadStorage(RDBStorage):
                 is_stored = True
         finally:
             if not is_stored:
-                self.rollbacks += 1
-                if self.on_rollback is not None:
-                    self.on_rollback()
+                self._undone()
+
+    def _undone(self) -> None:
+        self.rollbacks += 1
+        if self.on_rollback is not None:
+            self.on_rollback()
 
     def connection(self) -> AbstractContextManager[Connection]:
         """Return a connection to read with, which sees what ``one_transaction`` wrote."""

@@ -174,3 +174,24 @@ def test_a_transaction_inside_another_is_part_of_it(study: Study, url: str, tmp_
         assert not reader.running()
     assert reader.running() == [second]
     assert reader.find(first.id).reason == "why"
+
+
+@pytest.mark.parametrize("writes_before", [False, True])
+def test_a_part_of_a_transaction_is_undone_alone(
+    study: Study, url: str, tmp_path: Path, writes_before: bool
+) -> None:
+    reader = opened(tmp_path, url)
+    with study.one_transaction():
+        first = study.add_running(point()) if writes_before else None
+        with pytest.raises(ValueError, match="late"), study.one_transaction(all_or_nothing=True):  # noqa: PT012
+            study.add_running(point(0.75))
+            if first is not None:
+                study.report(first, {1: 9.0})
+            raise ValueError("late")
+        with study.one_transaction(all_or_nothing=True):
+            second = study.add_running(point(0.25))
+        assert not reader.running(), "the part was stored before the end of the transaction"
+    expected = [second] if first is None else [first, second]
+    assert reader.running() == study.running() == expected
+    assert [trial.params for trial in study.trials()] == [trial.params for trial in expected]
+    assert not reader.running()[0].reports
