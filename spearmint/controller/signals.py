@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,12 +34,25 @@ class StopRequest:
 
     @contextmanager
     def ends_proposal(self) -> Iterator[None]:
-        """Raise ProposalStopped at the first signal in this context, which must store nothing."""
-        self.is_proposing = not self.requested
+        """Raise ProposalStopped at the first signal in this context, which must store nothing.
+
+        A signal in the destructor of an object, which can raise nothing, raises it at the end.
+        """
+        self.is_proposing = is_armed = not self.requested
+        before = sys.unraisablehook
+
+        def show(unraisable: sys.UnraisableHookArgs) -> None:
+            if unraisable.exc_type is not ProposalStopped:
+                before(unraisable)
+
+        sys.unraisablehook = show
         try:
             yield
         finally:
+            sys.unraisablehook = before
             self.is_proposing = False
+        if is_armed and self.requested:
+            raise ProposalStopped
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,3 +134,37 @@ def test_ctrl_c_while_trials_start_does_not_wait_for_a_poll(make_loop) -> None:
     (line,) = (line for line in loop.observer.lines if "continue in the queue" in line)
     assert "30 trials" in line
     assert ", 20 and 10 more." in line
+
+
+def test_a_signal_in_a_destructor_prints_nothing_and_counts(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    class Dying:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError("shown")
+
+    before = sys.unraisablehook
+    ended = []
+    with stop_on_signals() as stop:
+        with pytest.raises(ProposalStopped), stop.ends_proposal():  # noqa: PT012
+            Dying()
+            ended.append(True)
+        assert ended
+        assert stop.requested
+        assert not stop.now
+        with stop.ends_proposal():  # raises for one signal once
+            pass
+    assert capfd.readouterr().err == ""
+    assert sys.unraisablehook is before
+    shown: list[object] = []
+    sys.unraisablehook = lambda unraisable: shown.append(unraisable.exc_type)
+    try:
+        with stop_on_signals() as stop, stop.ends_proposal():
+            Broken()
+    finally:
+        sys.unraisablehook = before
+    assert shown == [ValueError]
