@@ -110,7 +110,7 @@ def parse_bytes(text: str) -> int:
     Raises:
         ConfigError: ``text`` is not a size.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if match is None:
         raise ConfigError(f"invalid memory size '{text}': expected a size such as 2GiB or 512M")
     return int(float(match[1]) * _UNITS[match[2].upper()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import cloup
@@ -12,6 +13,9 @@ from spearmint.cli.options import config_argument, json_option
 from spearmint.cli.setting_options import PlainOption
 from spearmint.cli.stores import model_stores
 from spearmint.errors import InputError, next_command
+
+if TYPE_CHECKING:
+    from spearmint.models.promoting import Decision
 
 KEPT = 3
 """Exit code if no model was promoted."""
@@ -47,22 +51,27 @@ def promote(
     from spearmint.models.promoting import promote as decide
 
     experiment, stores = model_stores(config, region)
-    found = [
-        decide(store, maximize=experiment.maximize, number=number, dry_run=dry_run)
-        for store in stores
-    ]
-    decisions = [decision for decision in found if decision is not None]
+    decisions = []
+    try:  # what was promoted before a failure is printed
+        for store in stores:
+            decision = decide(store, maximize=experiment.maximize, number=number, dry_run=dry_run)
+            if decision is None:
+                continue
+            decisions.append(decision)
+            if not as_json:
+                click.echo(_line(decision, dry_run=dry_run))
+    finally:
+        if as_json and decisions:
+            click.echo(json.dumps([decision.to_json() for decision in decisions], indent=2))
     if not decisions:
         raise InputError(
             f"no model in {experiment.directory / 'models'}",
             f"Train one: {next_command('final', experiment.directory)}",
         )
-    if as_json:
-        click.echo(json.dumps([decision.to_json() for decision in decisions], indent=2))
-    else:
-        would = "would be " if dry_run else ""
-        for decision in decisions:
-            what = f"{would}promoted" if decision.promotes else "not promoted"
-            version = decision.version.number
-            click.echo(f"{decision.region}: version {version} {what}: {decision.reason}")
     return 0 if any(decision.promotes for decision in decisions) else KEPT
+
+
+def _line(decision: Decision, *, dry_run: bool) -> str:
+    would = "would be " if dry_run else ""
+    what = f"{would}promoted" if decision.promotes else "not promoted"
+    return f"{decision.region}: version {decision.version.number} {what}: {decision.reason}"

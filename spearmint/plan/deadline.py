@@ -35,16 +35,25 @@ def _clock(text: str, now: datetime) -> datetime:
     if hour > 23 or minute > 59:
         raise ValueError(f"invalid clock time {text!r}: expected 00:00 to 23:59")
     today = now.astimezone().date()
-    found = datetime.combine(today, time(hour, minute)).astimezone()
+    found = _local(datetime.combine(today, time(hour, minute)))
     if found > now:
         return found
     # Not 24 hours later: the clock can change in between.
-    return datetime.combine(today + timedelta(days=1), time(hour, minute)).astimezone()
+    return _local(datetime.combine(today + timedelta(days=1), time(hour, minute)))
+
+
+def _local(wall: datetime) -> datetime:
+    """Return the time when the clock shows ``wall``; in a skipped hour, as if it did not change."""
+    found = wall.astimezone()
+    if found.replace(tzinfo=None) == wall:
+        return found
+    return max(found, wall.replace(fold=1).astimezone())
 
 
 def _date(text: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(text).astimezone()
+        found = datetime.fromisoformat(text)
+        return _local(found) if found.tzinfo is None else found.astimezone()
     except (ValueError, OverflowError):  # the latter near the years 1 and 9999
         return None
 

@@ -11,13 +11,21 @@ from pycuda_nn.errors import ConfigError
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("512", 512), ("2GiB", 2 << 30), ("512M", 512 << 20), ("1.5 gb", 3 << 29), ("4k", 4096)],
+    [
+        ("512", 512),
+        ("2GiB", 2 << 30),
+        ("512M", 512 << 20),
+        ("1.5 gb", 3 << 29),
+        ("4k", 4096),
+        (".5G", 1 << 29),
+        ("2.M", 2 << 20),
+    ],
 )
 def test_sizes(text: str, size: int) -> None:
     assert parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "-1", "2 bananas", "1e9"])
+@pytest.mark.parametrize("text", ["", "GiB", ".", ".G", "-1", "2 bananas", "1e9"])
 def test_no_sizes(text: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(f"'{text}'")):
         parse_bytes(text)

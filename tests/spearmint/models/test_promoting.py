@@ -96,6 +96,26 @@ def test_damaged_metrics_are_named_and_nothing_changes(store: ModelStore) -> Non
     assert store.current().number == 1
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_decisions_before_a_failure_are_printed(tmp_path: Path, form: tuple[str, ...]) -> None:
+    regions = "".join(f'region: "{name}"\n' for name in ("eu", "us"))
+    variable = 'variable { name: "x" type: FLOAT min: 0 max: 1 }\n'
+    (tmp_path / "config.pb").write_text(f'language: PYTHON\nname: "f"\n{variable}{regions}')
+    add(ModelStore(tmp_path / "models" / "eu"), 1, 0.4)
+    damaged = ModelStore(tmp_path / "models" / "us")
+    add(damaged, 1, 0.4)
+    (damaged.path(1) / "metrics.json").write_text("{")
+    command = [sys.executable, "-m", "spearmint", "promote", *form, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "metrics.json" in done.stderr
+    if form:
+        assert [each["region"] for each in json.loads(done.stdout)] == ["eu"]
+    else:
+        assert done.stdout == "eu: version 1 promoted: it is the first\n"
+    assert ModelStore(tmp_path / "models" / "eu").current().number == 1
+
+
 def test_a_directory_in_the_place_of_the_link_is_named(store: ModelStore) -> None:
     add(store, 1, 0.4)
     (store.folder / "current").mkdir()

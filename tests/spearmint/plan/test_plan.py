@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -65,6 +66,30 @@ class Fixed:
 )
 def test_a_deadline_is_a_clock_time_a_date_or_a_duration(text: str, expected: datetime) -> None:
     assert parse_deadline(text, NOW) == expected.astimezone()
+
+
+@pytest.mark.parametrize(
+    ("now", "text", "expected"),
+    [
+        ("2027-03-27 20:00+01:00", "02:30", "2027-03-28 03:30+02:00"),  # skipped
+        ("2027-03-27 20:00+01:00", "2027-03-28 02:30", "2027-03-28 03:30+02:00"),
+        ("2027-03-27 20:00+01:00", "01:59", "2027-03-28 01:59+01:00"),
+        ("2027-03-27 20:00+01:00", "03:00", "2027-03-28 03:00+02:00"),
+        ("2027-10-30 20:00+02:00", "02:30", "2027-10-31 02:30+02:00"),  # the first of two
+    ],
+)
+def test_a_deadline_when_the_clock_changes(
+    monkeypatch: pytest.MonkeyPatch, now: str, text: str, expected: str
+) -> None:
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0/2,M10.5.0/3")
+    time.tzset()
+    try:
+        found = parse_deadline(text, datetime.fromisoformat(now))
+        assert found == datetime.fromisoformat(expected)
+        assert found.isoformat(" ", "minutes") == expected
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_date_can_name_its_time_zone() -> None:
