@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pycuda_nn.data.arrays import NARROW
 
 Array = npt.NDArray[Any]
-_CHUNK_ROWS = 8192  # the float64 copy of a piece stays in the cache
+_CHUNK = 1 << 15  # numbers of a piece, whose float64 copy stays in the cache
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,8 +95,10 @@ def _inverse(width: Array) -> Array:
 
 def _chunked_mean(x: Array, center: Array, *, power: int) -> Array:
     total = np.zeros(x.shape[1], dtype=np.float64)
-    for start in range(0, len(x), _CHUNK_ROWS):
-        chunk = x[start : start + _CHUNK_ROWS].astype(np.float64)
-        chunk -= center
-        total += (chunk * chunk if power == 2 else chunk).sum(axis=0)
+    rows = max(1, _CHUNK // max(1, x.shape[1]))
+    copy = np.empty((rows, x.shape[1]))
+    for start in range(0, len(x), rows):
+        piece = x[start : start + rows]
+        chunk = np.subtract(piece, center, out=copy[: len(piece)])
+        total += (np.multiply(chunk, chunk, out=chunk) if power == 2 else chunk).sum(axis=0)
     return total / len(x)
