@@ -165,7 +165,9 @@ def _train(
         )
         try:
             runs = [
-                TrainingRun(session, one.config, one.begin, parts, path, one.on_epoch)
+                TrainingRun(
+                    session, one.config, one.begin, parts, path, one.on_epoch, ends_on_true=True
+                )
                 for session, one, path in zip(group.sessions, covered, paths, strict=True)
             ]
             _epochs(group, runs, covered, end, on_round)

@@ -37,6 +37,8 @@ class TrainingRun:
         parts: Mapping[str, Split],
         path: Path | None,
         on_epoch: OnEpoch | None,
+        *,
+        ends_on_true: bool = False,
     ) -> None:
         """Load the state of ``begin`` into ``session``, which stands at step 0.
 
@@ -47,9 +49,12 @@ class TrainingRun:
             parts: The rows, scaled.
             path: Checkpoint to replace after every epoch.
             on_epoch: Called with each report, after the checkpoint is saved.
+            ends_on_true: Whether the caller ends the training if ``on_epoch`` returns True.
         """
         self._session, self._config, self._begin = session, config, begin
         self._parts, self._path, self._on_epoch = parts, path, on_epoch
+        can_end = ends_on_true and on_epoch is not None
+        self._reads_state = path is not None or config.patience is not None or can_end
         self._history, self._best = begin.history, begin.best
         used = step_settings(config)
         self._batch, self._warm_epochs = used.batch_size, used.warmup_epochs
@@ -78,10 +83,10 @@ class TrainingRun:
     def _look_ahead(self) -> None:
         """Name the epoch after the next one to the session if nobody needs the state before it.
 
-        A long epoch gains nothing, and a callback that stops the training would wait for it.
+        A long epoch gains nothing, and a callback that raises an exception would wait for it.
         """
         config, reports = self._config, self._history.reports
-        if self._path is not None or config.patience is not None:
+        if self._reads_state:
             return
         if reports and reports[-1].seconds < _SHORT_S and len(reports) + 1 < config.epochs:
             later = self._inputs_of(len(reports) + 1)

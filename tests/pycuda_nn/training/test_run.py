@@ -89,6 +89,27 @@ def test_else_it_is_not(
     assert not backend.named
 
 
+def test_the_weights_of_a_network_that_on_epoch_ends_are_those_of_its_last_epoch(
+    parts: Parts,
+) -> None:
+    """Else they would be those of the epoch that has begun since."""
+
+    def told(_: int, report: nn.EpochReport) -> bool:
+        return report.epoch == 3
+
+    train, valid, _ = parts
+    backend = EagerBackend()
+    (got,) = nn.train_many([CONFIG], train, valid, backend=backend, on_epoch=told)
+    assert not backend.named
+    (want,) = nn.train_many([CONFIG], train, valid, backend=NumpyBackend(), on_epoch=told)
+    assert isinstance(got, nn.TrainResult)
+    assert isinstance(want, nn.TrainResult)
+    assert len(got.history) == 3
+    np.testing.assert_array_equal(got.model.params, want.model.params)
+    nn.train_many([CONFIG], train, valid, backend=backend)  # nobody can end it
+    assert backend.named == [2, 3, 4]
+
+
 def test_the_times_of_the_epochs_add_up(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     """An epoch that began early lasts from the report before it."""
     clock = iter(range(1000))
