@@ -26,7 +26,7 @@ from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.cuda.runtime.device import Device, Facts, Memory
 from pycuda_nn.cuda.runtime.module import Module
-from pycuda_nn.cuda.runtime.structs import Head
+from pycuda_nn.cuda.runtime.structs import Biases, Head
 from pycuda_nn.cuda.step import head
 from pycuda_nn.cuda.step.buffers import LOSS_PARTS, PARTS, Buffers
 from pycuda_nn.cuda.step.plan import TrainingPlan
@@ -44,6 +44,7 @@ _SIGNATURES: dict[str, Any] = {
     "bias_activation_many": ManyActivation,
     "activation_grad_many": ManyActivation,
     "update_many": ManyUpdate,
+    "biases": Biases,  # of one network, after built-in products
     "copy_params": "PPiiiP",
     **ORDER_SIGNATURES,
 }

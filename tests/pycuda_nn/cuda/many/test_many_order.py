@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, patch
 
@@ -47,11 +48,16 @@ class Gemms:
 
 
 @pytest.fixture
-def step() -> Iterator[Any]:
+def modules() -> Iterator[None]:
+    """Replace the drivers of a GPU."""
+    with patch.dict(sys.modules, {name: MagicMock() for name in DRIVERS}):
+        yield
+
+
+@pytest.fixture
+def step(modules: None) -> Any:
     """Return a function that records three steps of a network and returns their work."""
-    modules: dict[str, Any] = {name: MagicMock() for name in DRIVERS}
-    with patch.dict(sys.modules, modules):
-        yield recorded
+    return recorded
 
 
 def recorded(hidden: tuple[int, ...], activation: str) -> list[Work]:
@@ -91,3 +97,45 @@ def test_the_rows_of_the_next_step_are_gathered_next_to_the_forward_pass(step: A
     first = work[names.index("forward_many")]
     gather = [one for one in work if one.name == "gather_many"][1]
     assert first not in gather.after
+
+
+class BuiltIn:
+    """A product whose algorithm is a built-in kernel."""
+
+    is_own, parts = True, 3
+
+    def __init__(self, product: Any, *_: Any) -> None:
+        self.product = product
+
+    def __call__(self, stream: Any) -> None:
+        stream.queue("product", [], [])
+
+    def launch_with(self, epilogue: Any, stream: Any) -> None:
+        stream.queue("fused product", [], [])
+
+
+def test_a_shape_of_one_network_can_use_built_in_products(modules: None) -> None:
+    """In float32, with what follows them: all kernels that they need are loaded."""
+    of = {name: importlib.import_module(f"pycuda_nn.cuda.{name}") for name in (
+        "many.plan", "many.kernels", "step.step", "step.weights", "runtime.precision",
+    )}  # fmt: skip
+    config = nn.TrainConfig(hidden=(40, 24))
+    stack = recognise(nn.Network.from_sizes((20, 40, 24, 3)))
+    assert isinstance(stack, DenseStack)
+    plan = of["many.plan"].ManyPlan(
+        stack=stack, recipe=recipe(config), recipes=(recipe(config),),
+        precision=of["runtime.precision"].PRECISIONS["float32"], dropouts=(stack.dropout,),
+    )  # fmt: skip
+    work: list[Work] = []
+    target = of["step.weights"].GradientTarget(address=1)
+    context = context_of(
+        plan, work, lambda *_: ([], []), copies=1, master_kind=0, gradient=lambda *_: target
+    )
+    kernels = of["many.kernels"].ManyKernels(context, count=1, nets=1, slots=512, steps=9)
+    made = of["step.step"].TrainingStep(context, SimpleNamespace(ready=BuiltIn), kernels)
+    with patch.object(of["step.step"].cuda, "Event", Event):
+        made._record(1)
+    names = {one.name for one in work} - {"product", "fused product"}
+    _, signatures, _ = plan.program(0)
+    assert "biases" in names
+    assert names <= set(signatures)
