@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pycuda_nn as nn
 from pycuda_nn.backends.numpy.session import NumpyBackend
 from pycuda_nn.backends.testing import (
     ADAM,
@@ -92,6 +93,26 @@ class TestBuiltInContract(BackendContract):
 
     def backend(self) -> Backend:
         return CudaBackend()
+
+
+@pytest.mark.usefixtures("built_in_products")
+def test_built_in_products_of_shapes_of_one_network() -> None:
+    """Many networks at once, but no other one of the same shape."""
+    part = sample_parts("softmax")["train"]
+    data = nn.Dataset.from_arrays(part.x, part.y, task="classify")
+    configs = [
+        nn.TrainConfig(hidden=hidden, epochs=3, batch_size=16, dropout=0.25, l2=1e-3, seed=3)
+        for hidden in ((9, 7), (12,))
+    ]
+    found = nn.train_many(configs, data, backend=CudaBackend())
+    for config, result in zip(configs, found, strict=True):
+        assert isinstance(result, nn.TrainResult)
+        want = nn.train(config, data, backend="numpy")
+        np.testing.assert_allclose(
+            [report.train_loss for report in result.history],
+            [report.train_loss for report in want.history],
+            rtol=1e-4,
+        )
 
 
 @pytest.mark.usefixtures("tiny_kernel")
