@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -118,6 +119,23 @@ def test_no_kernel_runs_before_what_it_reads_or_overwrites_is_ready(
     work = step(hidden, own, **settings)
     assert sum(one.name == "gather" for one in work) == 3
     assert not hazards(work)
+
+
+@pytest.mark.parametrize("hidden", [(), (40,), (8,) * 9], ids=str)
+@pytest.mark.parametrize(
+    "classes", [3, 40]
+)  # with the last layer and its loss as one kernel, and not
+@pytest.mark.parametrize("own", [(), ("forward", "data"), ("weights",), tuple(KINDS)], ids=str)
+def test_every_step_updates_all_weights_and_biases_once(
+    own: tuple[str, ...], classes: int, hidden: tuple[int, ...], step: Any
+) -> None:
+    written = Counter(
+        place
+        for one in step(hidden, own, classes=classes)
+        for place in one.writes
+        if 1 << 50 <= place < 1 << 51
+    )
+    assert list(written.values()) == [3] * 2 * (len(hidden) + 1)
 
 
 def test_built_in_products_include_what_follows_them(step: Any) -> None:
