@@ -36,13 +36,14 @@ class TrainingStep:
         self._products = (products or StepProducts)(context, gemms)
         self._kernels = kernels or StepKernels(context)
         self._built_in = FusedProducts(context, self._products, self._kernels)
-        self._gemms = gemms
+        self._gemms, self._compiled = gemms, False
         self._events: dict[str, cuda.Event] = {}
         self._graphs: dict[int, Graph] = {}
 
     def replay(self, steps: int) -> None:
         """Queue ``steps`` steps on the main stream as one graph, recorded at the first call."""
         if steps not in self._graphs:
+            self._compile()
             main = self._context.streams.main
             self._graphs[steps] = Graph(main, lambda: self._record(steps))
         self._graphs[steps].launch()
@@ -57,14 +58,16 @@ class TrainingStep:
         """Return the products of a step by kind."""
         return self._products.by_kind()
 
-    def compile(self) -> None:
-        """Compile the kernels among which :func:`refine` chooses, all at once."""
-        self._gemms.compile(self._built_in.kinds())
-
     def close(self) -> None:
         """Close graphs and products."""
         self.forget()
         self._products.close()
+
+    def _compile(self) -> None:
+        """Compile the kernels among which :func:`refine` chooses, all at once."""
+        if not self._compiled:
+            self._gemms.compile(self._built_in.kinds())
+            self._compiled = True
 
     def _record(self, steps: int) -> None:
         """Queue ``steps`` steps on the main stream and the side streams, and join the streams."""

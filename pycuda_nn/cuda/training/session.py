@@ -285,7 +285,6 @@ class CudaSession(Session):
             return time.perf_counter() - began
 
         if tune and self._gemms.tune:
-            full.compile()
             refine(
                 full, self._gemms, try_steps, self._name(), source=self._code(),
                 most_steps=min(STEPS_A_GRAPH, n_steps),
