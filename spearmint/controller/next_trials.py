@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spearmint.controller.ending import EndingJobs
 from spearmint.controller.events import SearchObserver
 from spearmint.controller.paused_trials import PausedTrials
 from spearmint.controller.proposals import Proposals
+from spearmint.controller.running_trial import RunningTrial, jobs_of
 from spearmint.controller.tally import Tally
-from spearmint.drivers import Driver, Job
+from spearmint.drivers import Driver
 from spearmint.layout import Layout
 from spearmint.model import Trial
 from spearmint.store.study import Study
@@ -49,7 +50,7 @@ class NextTrials:
         can = self.paused.next(self.ending.trials) is not None
         return can and not (self.tally.is_failing() or self.tally.stop_reason())
 
-    def of_a_job(self, n_free: int, running: Collection[Job], n_running: int) -> list[Trial]:
+    def of_a_job(self, n_free: int, running: Mapping[int, RunningTrial]) -> list[Trial]:
         """Return the trials of a job; none if a paused trial cannot be resumed yet.
 
         A job of several trials can be smaller than ``batch``. The last retry of a trial is a job
@@ -57,8 +58,7 @@ class NextTrials:
 
         Args:
             n_free: Number of free places, at least 1.
-            running: Jobs of running trials.
-            n_running: Number of running trials.
+            running: The running trials by number.
 
         Raises:
             ProposalStopped: A signal requested a stop. Trials that were chosen already wait.
@@ -66,7 +66,7 @@ class NextTrials:
         most, chosen = self.study.experiment.batch, list[Trial]()
         try:
             while len(chosen) < most:
-                if chosen and not self._goes_with(n_running + len(chosen)):
+                if chosen and not self._goes_with(len(running) + len(chosen)):
                     break
                 trial = self._next(n_free * most - len(chosen), running)
                 if trial is None:
@@ -95,7 +95,7 @@ class NextTrials:
         if alone:
             self._alone.add(trial.id)
 
-    def _next(self, n_free: int, running: Collection[Job]) -> Trial | None:
+    def _next(self, n_free: int, running: Mapping[int, RunningTrial]) -> Trial | None:
         """Return a trial that waits for a retry, else a paused one, else a new one.
 
         None if a paused trial cannot be resumed yet.
@@ -110,7 +110,7 @@ class NextTrials:
         if self.paused.is_from_earlier(paused) and (
             job := self.driver.adopt(self.layout.job(paused))
         ):
-            watch = self.ending.note if job in running else self.ending.add
+            watch = self.ending.note if job in jobs_of(running.values()) else self.ending.add
             watch(job, paused)  # its last job is about to end, or trains others
             return None
         trial = self.paused.resume(paused)

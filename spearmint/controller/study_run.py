@@ -101,7 +101,8 @@ class StudyRun:
     @property
     def n_jobs(self) -> int:
         """Number of jobs that are queued or run trials."""
-        return len(jobs_of(self._running.values()))
+        is_batch = self.experiment.batch > 1  # otherwise there can be thousands
+        return len(jobs_of(self._running.values())) if is_batch else self.n_running
 
     @property
     def n_running(self) -> int:
@@ -192,8 +193,7 @@ class StudyRun:
             DriverUnreachable, QueueFull: The next call starts the trials.
             ProposalStopped: A signal requested a stop; the next call starts what was proposed.
         """
-        jobs = jobs_of(self._running.values())
-        trials = self._next.of_a_job(n_free, jobs, self.n_running)
+        trials = self._next.of_a_job(n_free, self._running)
         if not trials:
             return
         try:
@@ -223,7 +223,7 @@ class StudyRun:
 
     def has_results(self) -> bool:
         """Return whether a trial has a result while its job trains others."""
-        return any(running.has_new_result() for running in self._running.values())
+        return self.experiment.batch > 1 and any(r.has_new_result() for r in self._running.values())
 
     def collect(self, states: Mapping[Job, JobState]) -> None:
         """Store ended trials, retry lost jobs, and terminate jobs that exceed a timeout."""
@@ -271,7 +271,7 @@ class StudyRun:
     def _leave(self, running: RunningTrial) -> None:
         """Remove an ended trial; watch its job until it ends, if this was the last trial."""
         del self._running[running.trial.id]
-        is_last = all(other.job != running.job for other in self._running.values())
+        is_last = not running.is_in_batch or running.job not in jobs_of(self._running.values())
         watch = self._ending.add if is_last else self._ending.note
         watch(running.job, running.trial.id)
 

@@ -202,7 +202,7 @@ def test_a_controller_killed_before_the_submission_starts_the_same_trials(make_l
     search = make_loop(Batches(), batch=3, finished=3)
     study = search.controller.studies[0]
     study.resume()
-    study._next.of_a_job(1, [], 0)
+    study._next.of_a_job(1, {})
     driver = Batches()
     make_loop(driver, batch=3, finished=3).run()
     assert driver.sizes == [[1, 2, 3]]
