@@ -61,6 +61,7 @@ class Gemms:
             self._own = Sgemm(device)
             self.where += f" sgemm {self._own.version()}"
         self._known: dict[str, list[bytes]] = {}
+        self._offered: set[str] = set()
 
     def workspace(self, memory: Memory, results: int) -> tuple[int, int]:
         """Allocate workspace for the products of one stream; return its address and size.
@@ -85,11 +86,21 @@ class Gemms:
         return gemm
 
     def algorithms(self, kind: str) -> list[bytes]:
-        """Return a few algorithms for a kind of a ready product, fastest first."""
+        """Return a few algorithms for a kind of a ready product, fastest first, or as offered."""
         return self._known[kind]
 
+    def offer(self, kind: str, algorithms: list[bytes]) -> None:
+        """Set the algorithms of a kind that is not a product of this factory."""
+        self._known[kind] = algorithms
+        self._offered.add(kind)
+
     def plain(self, kind: str, place: int) -> int:
-        """Return ``place`` of an algorithm, or the first of cuBLASLt if it is a built-in kernel."""
+        """Return ``place`` of an algorithm, or that of cuBLASLt instead of a built-in kernel.
+
+        The first algorithm that is offered for a kind stands for separate kernels.
+        """
+        if kind in self._offered:
+            return 0
         own = [_own_place(np.frombuffer(one, np.uint64)) > 0 for one in self.algorithms(kind)]
         return own.index(False) if own[place] and False in own else place
 

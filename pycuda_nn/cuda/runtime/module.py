@@ -21,6 +21,8 @@ class Module:
         source: str,
         signatures: Mapping[str, str | type[ctypes.Structure]],
         options: Sequence[str] = (),
+        *,
+        feature: str = "",
     ) -> None:
         """Compile the source, or read it from the cache, and load it.
 
@@ -31,11 +33,12 @@ class Module:
                 P for an address, i for int32, q int64, f float32, Q uint64; or the structure that
                 is the only argument.
             options: Compiler options, such as ``-DWIDTH=8``.
+            feature: Suffix of the architecture: ``a`` for the instructions of this one only.
 
         Raises:
             KernelBuildError: The source cannot be compiled.
         """
-        self._module = cuda.module_from_buffer(build(source, device.facts.arch, options))
+        self._module = cuda.module_from_buffer(build(source, device.facts.arch + feature, options))
         self.functions: dict[str, Any] = {
             name: self._module.get_function(name).prepare(_types(types))
             for name, types in signatures.items()

@@ -9,9 +9,9 @@ MOST_BIASES = 8  # layers in a launch of the kernel ``biases``
 _TYPES = {"P": ctypes.c_uint64, "i": ctypes.c_int, "f": ctypes.c_float, "Q": ctypes.c_uint64}
 
 
-def _struct(name: str, *fields: tuple[str, str]) -> Any:
-    """Return a ctypes structure; each pair is a type of ``_TYPES`` and the names of its fields."""
-    pairs = [(field, _TYPES[kind]) for kind, names in fields for field in names.split()]
+def _struct(name: str, *fields: tuple[Any, str]) -> Any:
+    """Return a ctypes structure; each pair is a type, or its key in ``_TYPES``, and field names."""
+    pairs = [(field, _TYPES.get(kind, kind)) for kind, names in fields for field in names.split()]
     return type(name, (ctypes.Structure,), {"_fields_": pairs})
 
 
@@ -22,6 +22,7 @@ Activation = _struct(
     ("i", "rows packs width share j layer first threshold"),
     ("f", "scale"),
 )
+DataGrad = _struct("DataGrad", ("P", "maps counter"), (Activation, "u"), ("i", "inputs outputs"))
 Head = _struct(
     "Head",
     ("P", "h weight bias y below delta loss partial partial_below"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pycuda_nn.cuda.runtime.device import Memory
 from pycuda_nn.cuda.step.plan import TrainingPlan
+from pycuda_nn.cuda.step.tilings import MAPS_BYTES, TILINGS
 
 PARTS = 128  # most blocks that sum rows of a gradient for a bias
+SUM_ROWS = 64  # rows of a sum for a bias in the kernel data_grad
 LOSS_PARTS = 1024  # most blocks that sum losses
 
 
@@ -20,6 +22,7 @@ class Buffers:
         deltas: Gradient of z_l of each layer.
         logits: z of the last layer, float32.
         partials: Column sums of the delta of each layer, float32 (blocks, outputs).
+        maps: Memory for the tensor maps of each layer and tiling, zeros.
         loss: Sums of the losses of the rows of each block.
     """
 
@@ -37,6 +40,7 @@ class Buffers:
         self.z = [rows_of(width) for width in sizes[1:-1]] if plan.stack.keeps_z else []
         self.deltas = [rows_of(width) for width in sizes[1:]]
         self.logits = rows_of(sizes[-1], 4)
-        parts = max(PARTS, head_blocks)
+        parts = max(PARTS, head_blocks, -(-rows // SUM_ROWS))
         self.partials = [memory.allocate(4 * parts * width, what) for width in sizes[1:]]
+        self.maps = memory.allocate(MAPS_BYTES * len(sizes) * len(TILINGS), what)
         self.loss = memory.allocate(4 * LOSS_PARTS, what)

@@ -21,3 +21,10 @@ ORDER_SIGNATURES = {
     "sort_rows": "PPPPQiii",
 }
 HEAD_FILES = ("cuda/step/head.cuh",)  # if the last layer and its loss are one kernel
+DATA_GRAD_FILES = (
+    *STEP_FILES[: STEP_FILES.index("cuda/step/hidden.cuh") + 1],
+    "cuda/gemm/wgmma.cuh",
+    "cuda/gemm/pipeline.cuh",
+    "cuda/gemm/queue.cuh",
+    "cuda/step/data_grad.cuh",
+)

@@ -8,16 +8,22 @@ kernel includes what follows it; the biases of its layer are then updated with t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pycuda.driver as cuda
 
-from pycuda_nn.cuda.gemm.matmul import Gemm, Gemms
+from pycuda_nn.cuda.gemm.matmul import Gemms
 from pycuda_nn.cuda.runtime.graph import Graph
 from pycuda_nn.cuda.step.context import StepContext
 from pycuda_nn.cuda.step.fused import FusedProducts
 from pycuda_nn.cuda.step.kernels import StepKernels
 from pycuda_nn.cuda.step.products import StepProducts
+
+if TYPE_CHECKING:
+    from pycuda_nn.cuda.gemm.matmul import Gemm
+    from pycuda_nn.cuda.step.fused_grads import FusedGrads
+    from pycuda_nn.cuda.step.tune import Choice
 
 
 class TrainingStep:
@@ -30,13 +36,24 @@ class TrainingStep:
         kernels: StepKernels | None = None,
         *,
         products: Callable[[StepContext, Gemms], StepProducts] | None = None,
+        fused: FusedGrads | None = None,
     ) -> None:
-        """Prepare the products; ``kernels`` and ``products`` replace those of one network."""
+        """Prepare the products.
+
+        Args:
+            context, gemms: Shared state of a step, and the factory of its products.
+            kernels, products: Replace those of one network.
+            fused: Kernels that can replace a data gradient with the slope of an activation.
+        """
         self._context = context
         self._products = (products or StepProducts)(context, gemms)
         self._kernels = kernels or StepKernels(context)
         self._built_in = FusedProducts(context, self._products, self._kernels)
         self._gemms, self._compiled = gemms, False
+        choices = fused.of_step(context, self._kernels) if fused else ()
+        self._fused = {choice.number: choice for choice in choices}
+        for choice in choices:
+            gemms.offer(choice.kind(), choice.algorithms())
         self._events: dict[str, cuda.Event] = {}
         self._graphs: dict[int, Graph] = {}
 
@@ -54,9 +71,14 @@ class TrainingStep:
             graph.close()
         self._graphs.clear()
 
-    def products(self) -> dict[str, list[Gemm]]:
-        """Return the products of a step by kind."""
-        return self._products.by_kind()
+    def products(self) -> Mapping[str, Sequence[Choice]]:
+        """Return the products of a step, and their alternatives with the slope, by kind."""
+        kinds: dict[str, list[Choice]] = {
+            kind: list(products) for kind, products in self._products.by_kind().items()
+        }
+        for choice in self._fused.values():
+            kinds.setdefault(choice.kind(), []).append(choice)
+        return kinds
 
     def close(self) -> None:
         """Close graphs and products."""
@@ -142,10 +164,7 @@ class TrainingStep:
         if not product.is_own:
             product(stream)
         if not head:
-            data = self._products.data_grads[number][0]
-            if not self._built_in.slope(data, number - 1, j):
-                data(main)
-                self._kernels.activation_grad(number - 1, j)
+            self._data_gradient(number, j)
             self._mark("delta", main)
             self._wait("delta", stream)  # the weights were read
         if not product.is_own:
@@ -166,6 +185,15 @@ class TrainingStep:
         self._wait("partials", stream)
         self._kernels.update_biases(numbers, j, stream)
         self._mark("biases", stream)
+
+    def _data_gradient(self, number: int, j: int) -> None:
+        """Queue the gradient of the layer below, with its column sums, on the main stream."""
+        choice, product = self._fused.get(number), self._products.data_grads[number][0]
+        if choice is not None and choice.launch():
+            return
+        if not self._built_in.slope(product, number - 1, j):
+            product(self._context.streams.main)
+            self._kernels.activation_grad(number - 1, j)
 
     def _mark(self, name: str, stream: cuda.Stream) -> None:
         event = cuda.Event(cuda.event_flags.DISABLE_TIMING)

@@ -24,6 +24,7 @@ from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.stack import NotCovered
 from pycuda_nn.cuda.step.buffers import Buffers
 from pycuda_nn.cuda.step.context import StepContext
+from pycuda_nn.cuda.step.fused_grads import FusedGrads
 from pycuda_nn.cuda.step.kernels import head_blocks
 from pycuda_nn.cuda.step.plan import TrainingPlan
 from pycuda_nn.cuda.step.step import TrainingStep
@@ -214,7 +215,7 @@ class CudaSession(Session):
             clock=self._transfer.clock,
         )
 
-    def _step_of(self, rows: int) -> TrainingStep:
+    def _step_of(self, rows: int, *, tune: bool = False) -> TrainingStep:
         context = StepContext(
             plan=self._plan,
             module=self._module,
@@ -226,7 +227,8 @@ class CudaSession(Session):
             batch=self._batch,
             multiprocessors=self._device.facts.multiprocessors,
         )
-        return self._kept(TrainingStep(context, self._gemms))
+        fused = FusedGrads(self._device, self._plan) if tune else None
+        return self._kept(TrainingStep(context, self._gemms, fused=fused))
 
     def _noise(self) -> None:
         """Fill the inputs of the products, so that their timing is like in training."""
@@ -273,7 +275,8 @@ class CudaSession(Session):
         return TinyEpoch(kernel, self._module, self._weights, self._source, main, self._n)
 
     def _graph_epoch(self, *, tune: bool = True) -> GraphEpoch:
-        full, main = self._step_of(self._batch), self._streams.main
+        tune = tune and self._gemms.tune
+        full, main = self._step_of(self._batch, tune=tune), self._streams.main
         n_steps = self._n // self._batch
 
         def try_steps(steps: int, replays: int) -> float:  # all rates are 0: nothing is learned
@@ -284,7 +287,7 @@ class CudaSession(Session):
             main.synchronize()
             return time.perf_counter() - began
 
-        if tune and self._gemms.tune:
+        if tune:
             refine(
                 full, self._gemms, try_steps, self._name(), source=self._code(),
                 most_steps=min(STEPS_A_GRAPH, n_steps),

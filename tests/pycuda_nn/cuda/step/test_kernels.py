@@ -13,7 +13,8 @@ from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import find_nvcc, kernel_source
 from pycuda_nn.cuda.stack import DenseStack, recognise
 from pycuda_nn.cuda.step import head
-from pycuda_nn.cuda.step.sources import HEAD_FILES, ORDER_FILES, STEP_FILES
+from pycuda_nn.cuda.step.sources import DATA_GRAD_FILES, HEAD_FILES, ORDER_FILES, STEP_FILES
+from pycuda_nn.cuda.step.tilings import OPTIONS, TILINGS, Tiling
 from pycuda_nn.expression.parse import FUNCTIONS
 from pycuda_nn.network import Network
 
@@ -93,8 +94,27 @@ def test_python_and_the_kernels_agree_on_every_struct() -> None:
     assert compile_step("sm_90", *defines, source=checks)
 
 
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize("tiling", TILINGS, ids=lambda tiling: f"{tiling.n} x{tiling.cluster}")
+@pytest.mark.parametrize(("kind", "activation"), [("BFLOAT16", 0), ("HALF", 1)])
+def test_the_data_gradient_compiles(tiling: Tiling, kind: str, activation: int) -> None:
+    assert NVCC is not None
+    size, offset = ctypes.sizeof(structs.DataGrad), structs.DataGrad.outputs.offset
+    checks = (
+        f"static_assert(sizeof(Shared) == {tiling.shared_bytes()});\n"
+        f"static_assert(sizeof(DataGrad) == {size});\n"
+        f"static_assert(__builtin_offsetof(DataGrad, outputs) == {offset});"
+    )
+    options = ["-std=c++17", f"-DT_{kind}", f"-DACTIVATION={activation}", *OPTIONS]
+    source = kernel_source(*DATA_GRAD_FILES) + checks
+    options += ["-Werror", "all-warnings", *tiling.options()]
+    assert NVCC.compile(source, "sm_90a", options)
+    assert tiling.shared_bytes() <= 227 << 10
+
+
 def test_no_kernel_needs_a_header() -> None:
-    text = kernel_source(*FILES)
+    text = kernel_source(*FILES, *DATA_GRAD_FILES)
     assert not re.search(r"^\s*#\s*include", text, re.MULTILINE)
 
 

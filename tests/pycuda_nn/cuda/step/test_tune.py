@@ -28,6 +28,7 @@ class FakeStep:
 
     def __init__(self, seconds: dict[str, list[float]]) -> None:
         self._seconds = seconds
+        self.slowdown, self.hot_after_s = 1.0, 0.0
         self._made: dict[str, list[FakeProduct]] = {kind: [FakeProduct()] for kind in seconds}
         self._recorded: set[int] = set()
         self.now_s = 0.0
@@ -49,6 +50,8 @@ class FakeStep:
             self._recorded.add(steps)
             took += 0.001  # the first replay records
         self.longest_graph = max(self.longest_graph, steps)
+        if self.now_s > self.hot_after_s:
+            took *= self.slowdown
         self.now_s += took
         return took
 
@@ -92,6 +95,15 @@ def network(scale_s: float) -> dict[str, list[float]]:
 @pytest.mark.parametrize("scale_s", [5e-6, 1e-4, 6e-4, 1e-2], ids=["45us", "1ms", "5ms", "90ms"])
 def test_each_product_gets_its_best(scale_s: float) -> None:
     assert tuned(network(scale_s)).chosen() == [1, 2, 0] * 3
+
+
+@pytest.mark.parametrize("hot_after_s", [0.0, 0.1, 0.4])
+def test_a_clock_that_falls_hides_no_faster_algorithm(hot_after_s: float) -> None:
+    seconds = {"kind 0": [3e-4, 3e-4], "kind 1": [3e-4, 2.9e-4], "kind 2": [3e-4, 2.9e-4]}
+    step = FakeStep(seconds)
+    step.slowdown, step.hot_after_s = 1.05, hot_after_s
+    refine(step, FakeGemms(seconds), step.run, "a step", source="", most_steps=8)  # type: ignore[arg-type]
+    assert step.chosen()[1:] == [1, 1]
 
 
 def test_processes_that_tune_at_once_use_what_the_first_kept() -> None:
