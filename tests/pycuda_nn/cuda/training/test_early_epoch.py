@@ -106,15 +106,16 @@ def test_each_epoch_returns_its_own_results(opened: tuple[Any, list[str]]) -> No
 def test_the_bias_corrections_are_those_of_its_steps(opened: tuple[Any, list[str]]) -> None:
     session, _ = opened
     rates = []
-    for early in (True, False):
+    for begins_early in (True, False):
         session._step, session._transfer.rates = 0, []
         for epoch in range(3):
-            if early and epoch < 2:
+            if begins_early and epoch < 2:
                 session.expect(order(epoch + 1), RATES)
             session.run_epoch(order(epoch), RATES)
         rates.append(np.concatenate(session._transfer.rates))
-    np.testing.assert_array_equal(*rates)
-    assert len(set(rates[0])) == 3 * STEPS
+    early, late = rates
+    np.testing.assert_array_equal(early, late)
+    assert len(set(early)) == 3 * STEPS
 
 
 def test_after_an_interruption_nothing_runs(opened: tuple[Any, list[str]]) -> None:
