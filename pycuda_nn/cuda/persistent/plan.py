@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.cuda.persistent.groups import chunks, column_groups, row_groups
-from pycuda_nn.cuda.persistent.tiles import WARPS, Tiles, block_loads, busiest, round_up, tilings
+from pycuda_nn.cuda.persistent.tiles import (
+    WARPS,
+    Operands,
+    Tiles,
+    block_loads,
+    busiest,
+    round_up,
+    tilings,
+)
 from pycuda_nn.cuda.persistent.variant import Variant
 from pycuda_nn.cuda.stack import DenseStack
 
@@ -64,32 +72,34 @@ class KernelPlan:
         weights = [i * o for i, o in itertools.pairwise(sizes)]
         elements = batch * (sum(sizes[1:-1]) + sum(sizes[1:])) + sum(weights) + sum(weights[1:-1])
         elements += batch * sizes[-2] if self.variant.slopes else 0
-        words = elements // 2 + sum(sizes[1:]) + self.row_groups
+        words = elements * self.variant.item_bytes // 4 + sum(sizes[1:]) + self.row_groups
         return 3 * round_up(words, 64)
 
     @property
     def shared_bytes(self) -> int:
         """Shared memory of a block, in bytes."""
         sizes, rows, variant = self.sizes, self.rows, self.variant
+        item = variant.item_bytes
         own = sum(self.share(h) * self.strip(h) for h in range(1, len(sizes) - 1)) * rows
         elements = (
-            rows * _lanes(sizes[0]),
+            rows * _lanes(sizes[0], 64 // item),
             8 if self.chunk < self.padded else self.chunk * _matrix(self.tiles[0].ins),
             self._stage(),
             rows * _matrix(max(sizes[1:-1])) if variant.slopes else 8,
             sizes[-1] * _matrix(sizes[-2]),
-            rows * (sizes[-1] + 8),
-            2 * (own // 16 if variant.dropout else 8),
+            rows * (sizes[-1] + 16 // item),
+            own,
         )
         words = (
             2 * self.deep * rows * (24 if self.tall == 2 else 40),
-            own // 2,
             (1 + variant.moments) * sum(tiles.outs for tiles in self.tiles),
             rows,
             2 * self.padded,
             2 * rows * variant.targets,
         )
-        return sum(round_up(2 * n, 16) for n in elements) + sum(round_up(4 * n, 16) for n in words)
+        masks = 4 * (own // 16 if variant.dropout else 8)
+        items = sum(round_up(item * n, 16) for n in elements)
+        return items + sum(round_up(4 * n, 16) for n in words) + round_up(masks, 16)
 
     def strip(self, hidden: int) -> int:
         """Return the columns of a strip of hidden layer ``hidden`` (from 1) in the passes."""
@@ -139,14 +149,20 @@ def quickest(
     for most in (widest, multiprocessors):  # avoid blocks without a strip in the passes
         plans = [
             plan
-            for rows in _ROWS
-            if (down := row_groups(batch, rows)) <= min(_MAX_ROW_GROUPS, multiprocessors)
+            for rows, down in _row_groups(variant, batch)
+            if down <= min(_MAX_ROW_GROUPS, multiprocessors)
             for groups in column_groups(widest, min(most, multiprocessors // down))
             if (plan := partition(stack, variant, batch, (rows, down, groups), shared_bytes))
         ]
         if plans:
             return min(plans, key=cycles)
     return None
+
+
+def _row_groups(variant: Variant, batch: int) -> list[tuple[int, int]]:
+    """Return rows of a row group and numbers of groups that can be the fastest."""
+    mosts = (128,) if variant.item_bytes == 2 else (128, 64)  # rows of a chunk that fit
+    return [(rows, down) for rows in _ROWS for down in {row_groups(batch, rows, n) for n in mosts}]
 
 
 def cycles(plan: KernelPlan) -> float:
@@ -156,22 +172,25 @@ def cycles(plan: KernelPlan) -> float:
     block.
     """
     rows, sizes, last = plan.rows, plan.sizes, len(plan.sizes) - 2
+    operands = _operands(plan.variant, plan.padded)
+    item, effort = operands.item_bytes, operands.effort
+    per_chunk = 45 * plan.tall * effort * 2 / item
 
     def product(depth: int, columns: int) -> float:
-        chunks = -(-depth // (32 * plan.deep))
-        return 500 + 45 * plan.tall * chunks * columns / 16 + 2 * depth * columns / 20
+        chunks = -(-depth // (64 // item * plan.deep))
+        return 500 + per_chunk * chunks * columns / 16 + item * depth * columns / 20
 
     total = 1500.0
     for layer in range(1, last + 1):
-        exchanged = 2 * rows * sizes[layer - 1] / 12 * (layer > 1)
+        exchanged = item * rows * sizes[layer - 1] / 12 * (layer > 1)
         strip = product(sizes[layer - 1], plan.strip(layer)) + exchanged
         total += 1000 + plan.share(layer) * strip
-    total += 800 + 2 * rows * sizes[last] / 12 + product(sizes[last], 0) * sizes[-1] / 16
-    total += 100 + rows / 16 * sizes[last] / 64 * 200
+    total += 800 + item * rows * sizes[last] / 12 + product(sizes[last], 0) * sizes[-1] / 16
+    total += 100 + rows / 16 * sizes[last] / 64 * 200 * effort
     for layer in range(1, last):
         strip = product(sizes[layer + 1], plan.strip(layer))
         total += 1500 * (layer + 1 < last) + plan.share(layer) * strip
-    return total + 1000 + max(block_loads(plan.tiles, plan.blocks, plan.padded))
+    return total + 1000 + max(block_loads(plan.tiles, plan.blocks, operands))
 
 
 def partition(
@@ -193,7 +212,7 @@ def partition(
     sizes = ParameterLayout(stack.network).sizes
     rows, down, across = shape
     blocks, padded = down * across, rows * down
-    tiles = _tiles_of(sizes, blocks, padded)
+    tiles = _tiles_of(sizes, blocks, _operands(variant, padded))
     if not tiles or sum(one.fragments for one in tiles) > _MAX_FRAGMENTS[variant.moments]:
         return None
     plan = KernelPlan(
@@ -207,16 +226,22 @@ def partition(
         chunk=padded,
         tiles=tiles,
     )
-    plans = (dataclasses.replace(plan, chunk=chunk) for chunk in chunks(padded))
+    plans = (dataclasses.replace(plan, chunk=chunk) for chunk in chunks(padded, variant.item_bytes))
     return next((plan for plan in plans if plan.shared_bytes <= shared_bytes), None)
 
 
-def _tiles_of(sizes: tuple[int, ...], blocks: int, padded: int) -> tuple[Tiles, ...]:
+def _operands(variant: Variant, batch: int) -> Operands:
+    """Return the operands of the weight gradients for the models of their cost."""
+    effort = variant.item_bytes // 2 * (2 if variant.products > 1 else 1)
+    return Operands(batch=batch, item_bytes=variant.item_bytes, effort=effort)
+
+
+def _tiles_of(sizes: tuple[int, ...], blocks: int, operands: Operands) -> tuple[Tiles, ...]:
     """Return the tiles of each matrix, the largest placed first; none if they do not fit."""
     tiles: dict[int, Tiles] = {}
     layers = list(enumerate(itertools.pairwise(sizes)))
     for layer, (ins, outs) in sorted(layers, key=lambda item: -item[1][0] * item[1][1]):
-        loads = block_loads(tiles.values(), blocks, padded)
+        loads = block_loads(tiles.values(), blocks, operands)
         places = {0, *((placed.first_block + placed.count) % blocks for placed in tiles.values())}
         choices = [
             dataclasses.replace(tiling, first_block=first)
@@ -225,13 +250,13 @@ def _tiles_of(sizes: tuple[int, ...], blocks: int, padded: int) -> tuple[Tiles, 
         ]
         if not choices:
             return ()
-        tiles[layer] = min(choices, key=lambda choice: busiest(choice, loads, padded))
+        tiles[layer] = min(choices, key=lambda choice: busiest(choice, loads, operands))
     return tuple(tiles[layer] for layer in range(len(tiles)))
 
 
-def _lanes(n: int) -> int:
-    """Return the pitch of rows that are read by 16 bytes per lane: 64 bytes apart, modulo 128."""
-    return n + (32 - n) % 64
+def _lanes(n: int, apart: int) -> int:
+    """Return the pitch of rows that are read by 16 bytes per lane: ``apart`` modulo its double."""
+    return n + (apart - n) % (2 * apart)
 
 
 def _matrix(n: int) -> int:

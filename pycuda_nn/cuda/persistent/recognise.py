@@ -14,8 +14,7 @@ from pycuda_nn.protocols import TrainingRecipe
 if TYPE_CHECKING:
     from pycuda_nn.cuda.runtime.device import Facts
 
-_PRECISIONS = ("bf16", "fp16")
-_CAPABILITY = (8, 0)  # asynchronous copies, bfloat16 in tensor cores
+_CAPABILITY = (8, 0)  # asynchronous copies, bfloat16 and tf32 in tensor cores
 _MAX_HIDDEN, _MAX_BATCH, _MAX_OUTPUTS = 4, 1024, 64
 
 
@@ -29,9 +28,9 @@ def recognise(
     must fit in registers and the operands of a step in shared memory: up to about a million weights
     on an H200, two thirds of that with Adam.
     """
-    for reason in _reasons(stack, recipe, precision, facts):
+    for reason in _reasons(stack, recipe, facts):
         return NotCovered(f"{reason} not supported by the persistent kernel")
-    variant = variant_of(stack, recipe)
+    variant = variant_of(stack, recipe, precision)
     gpu = (facts.multiprocessors, facts.shared_bytes)
     plan = quickest(stack, variant, recipe.batch_size, *gpu)
     if plan is None:
@@ -39,13 +38,9 @@ def recognise(
     return plan
 
 
-def _reasons(
-    stack: DenseStack, recipe: TrainingRecipe, precision: str, facts: Facts
-) -> Iterator[str]:
+def _reasons(stack: DenseStack, recipe: TrainingRecipe, facts: Facts) -> Iterator[str]:
     """Yield the properties of this training that are not supported, with their verb."""
     hidden, batch = len(stack.sizes) - 2, recipe.batch_size
-    if precision not in _PRECISIONS:
-        yield f"{precision} is"
     if facts.compute_capability < _CAPABILITY:
         yield "compute capability {}.{} is".format(*facts.compute_capability)
     if type(stack.loss) not in LOSSES:

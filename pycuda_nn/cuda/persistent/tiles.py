@@ -23,24 +23,41 @@ class Tiles:
         return -(-(self.ins // 8) // (WARPS * 16 // self.outs))
 
 
-def _load(tiles: Tiles, batch: int) -> float:
+@dataclass(frozen=True, kw_only=True)
+class Operands:
+    """Operands of the weight gradients.
+
+    Attributes:
+        batch: Their rows.
+        item_bytes: Size of a number.
+        effort: Time of a product of tensor cores, relative to one of 16 bits.
+    """
+
+    batch: int
+    item_bytes: int
+    effort: int
+
+
+def _load(tiles: Tiles, operands: Operands) -> float:
     """Return the modelled cycles of a tile in the update."""
-    fetched = 2 * batch * (tiles.outs + tiles.ins) / 16
-    return 400 + fetched + batch / 16 * (40 + 24 * tiles.fragments) + 150 * tiles.fragments
+    batch = operands.batch
+    fetched = operands.item_bytes * batch * (tiles.outs + tiles.ins) / 16
+    products = batch / 16 * (40 + 24 * tiles.fragments) * operands.effort
+    return 400 + fetched + products + 150 * tiles.fragments
 
 
-def block_loads(all_tiles: Iterable[Tiles], blocks: int, batch: int) -> list[float]:
+def block_loads(all_tiles: Iterable[Tiles], blocks: int, operands: Operands) -> list[float]:
     """Return the modelled cycles of all tiles of each block."""
     loads = [0.0] * blocks
     for tiles in all_tiles:
         for block in range(tiles.count):
-            loads[(tiles.first_block + block) % blocks] += _load(tiles, batch)
+            loads[(tiles.first_block + block) % blocks] += _load(tiles, operands)
     return loads
 
 
-def busiest(tiles: Tiles, loads: list[float], batch: int) -> tuple[float, float]:
+def busiest(tiles: Tiles, loads: list[float], operands: Operands) -> tuple[float, float]:
     """Return the load of the busiest block with ``tiles`` added, and the sum of their loads."""
-    load, blocks = _load(tiles, batch), len(loads)
+    load, blocks = _load(tiles, operands), len(loads)
     most = max(loads[(tiles.first_block + i) % blocks] for i in range(tiles.count)) + load
     return max(most, *loads), tiles.count * load
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _NAMES = (
-    "tensor", "layout", "words", "activations", "products", "losses", "passes",
+    "tensor", "operands", "layout", "words", "activations", "products", "losses", "passes",
     "parameters", "gradients", "worker", "server", "persistent",
 )  # fmt: skip
 FILES = (

@@ -41,7 +41,7 @@ struct Dropping {
   __device__ __forceinline__ float value(float x, bool kept) const {
     if (!DROPOUT) return x;
     x *= scale;
-    return !kept ? -0.f : fabsf(x) < 6e-8f ? 0.f : x;  // no T rounds the rest to -0
+    return !kept ? -0.f : fabsf(x) < LEAST ? 0.f : x;  // no T rounds the rest to -0
   }
   __device__ __forceinline__ float own_slope(float z, bool kept) const {  // to be stored
     if (!DROPOUT) return slope(z);
@@ -53,7 +53,7 @@ struct Dropping {
     if (__float_as_uint(x) == 0x80000000u) return 0.f;
     return slope(x * inverse) * scale;
   }
-  __device__ __forceinline__ unsigned sloped(float even_delta, float odd_delta, unsigned x) const {
+  __device__ __forceinline__ Pair sloped(float even_delta, float odd_delta, Pair x) const {
     return pair(even_delta * slope_of(even(x)), odd_delta * slope_of(odd(x)));
   }
 };

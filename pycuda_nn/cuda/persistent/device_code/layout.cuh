@@ -25,9 +25,16 @@ __host__ __device__ constexpr int at_most(int a, int b) { return a < b ? a : b; 
 __host__ __device__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 __host__ __device__ constexpr int power_of_2(int n) { return n < 2 ? 1 : 2 * power_of_2((n + 1) / 2); }
 
+// Rows of a chunk of n whose products are summed by mma; sums of more rows lose accuracy.
+__host__ __device__ constexpr int span(int n, int rows = 96) {
+  return rows < 48 ? n : n % rows ? span(n, rows - 16) : rows;
+}
+
 // Pitch of rows in shared memory, without bank conflicts: rows that are read by 16 bytes per lane
 // start 64 bytes apart (mod 128), rows that are read as 8x8 matrices an odd multiple of 16 bytes.
-__host__ __device__ constexpr int pitch_of_lanes(int n) { return n + (96 - n % 64) % 64; }
+__host__ __device__ constexpr int pitch_of_lanes(int n) {
+  return n + (12 * PIECE - n % (8 * PIECE)) % (8 * PIECE);
+}
 __host__ __device__ constexpr int pitch_of_matrices(int n) { return n / 8 % 2 ? n : n + 8; }
 
 // Variable templates, not functions: they are constants wherever the kernel uses them.
@@ -51,6 +58,8 @@ template <int l> constexpr int tiles_across = ceil_div(size<l>, tile_in<l>);
 template <int l> constexpr int tiles = tiles_across<l> * ceil_div(size<l + 1>, tile_out<l>);
 template <int l> constexpr int warps_down = tile_out<l> / 16;
 template <int l> constexpr int warps_across = WARPS / warps_down<l>;
+template <int l>  // the last layer is updated first, then from the first layer; LAYERS: none
+constexpr int updated_after = l == HIDDEN ? 0 : l + 1 < HIDDEN ? l + 1 : LAYERS;
 template <int l> constexpr int fragments = ceil_div(tile_in<l> / 8, warps_across<l>);
 
 // ---- strips of columns of a hidden layer: tiles of 16 per strip, and most strips of a block
@@ -68,7 +77,7 @@ template <int l> constexpr int forward_at = delta_at<LAYERS + 1> + weights_at<l>
 template <int l>  // W (in, out) of the layers between hidden layers
 constexpr int backward_at = forward_at<LAYERS> + weights_at<l> - weights_at<1>;
 constexpr int slopes_at = backward_at<HIDDEN>;  // of the last hidden layer
-constexpr int WORDS = (slopes_at + (SLOPES ? BATCH * size<HIDDEN> : 0)) / 2;  // followed by floats: biases, a loss per row group
+constexpr int WORDS = (slopes_at + (SLOPES ? BATCH * size<HIDDEN> : 0)) / WORD;  // followed by floats: biases, a loss per row group
 constexpr int TURN = (WORDS + bias_at<LAYERS> + ROW_GROUPS + 63) / 64 * 64;  // in words
 
 struct Turn {
@@ -82,7 +91,7 @@ struct Turn {
 template <int h> constexpr int widest = at_least(size<h>, widest<h + 1>);
 template <> constexpr int widest<LAYERS> = 0;
 constexpr int INPUT_PITCH = pitch_of_lanes(size<0>), HIDDEN_PITCH = pitch_of_matrices(widest<1>);
-constexpr int OUTPUT_PITCH = OUTPUTS + 8, OUTPUT_WEIGHTS_PITCH = pitch_of_matrices(size<HIDDEN>);
+constexpr int OUTPUT_PITCH = OUTPUTS + PIECE, OUTPUT_WEIGHTS_PITCH = pitch_of_matrices(size<HIDDEN>);
 constexpr int SUM_PITCH = TALL == 1 ? 40 : 24;
 template <int h> constexpr int own_at = own_at<h - 1> + share<h - 1> * strip<h - 1> * ROW_PAIRS;
 template <> constexpr int own_at<1> = 0;
@@ -114,7 +123,7 @@ struct alignas(16) Shared {
   T output_weights[OUTPUTS * OUTPUT_WEIGHTS_PITCH];
   T output[ROWS * OUTPUT_PITCH];         // gradient of the logits
   float sums[2][DEEP][ROWS][SUM_PITCH];  // parts of a product
-  unsigned own[own_at<LAYERS>];          // strips of the hidden layers of this block, or slopes
+  Pair own[own_at<LAYERS>];              // strips of the hidden layers of this block, or slopes
   Parameter biases[biases_at<LAYERS>];   // of this block
   float losses[ROWS];
   int index[2][BATCH];

@@ -136,9 +136,9 @@ struct Outputs : Products {
 #pragma unroll
     for (int i = 0; i < OUTPUT_TILES; i++) {
       const int column = i * 16 + me % 8 * 2;
-      const unsigned both = pair(real && column < CLASSES ? z[i][0] : 0.f,
-                                 real && column + 1 < CLASSES ? z[i][1] : 0.f);
-      *(unsigned*)&s.output[r * OUTPUT_PITCH + column] = both;
+      const Pair both = pair(real && column < CLASSES ? z[i][0] : 0.f,
+                             real && column + 1 < CLASSES ? z[i][1] : 0.f);
+      *(Pair*)&s.output[r * OUTPUT_PITCH + column] = both;
       if (publishes_output())
         publish(now.data(delta_at<LAYERS>) + (row + r) * OUTPUTS + column, both);
     }

@@ -75,15 +75,14 @@ struct Parameters : Passes {
     for (int f = 0; f < part.N; f++) {
       if (!part.exists(f)) continue;
       const auto& w = of<l>().w[f];
-      const unsigned top = pair(w[0], w[1]), low = pair(w[2], w[3]);
+      const Pair top = pair(w[0], w[1]), low = pair(w[2], w[3]);
       const int column = part.in + part.column + f * 8;
       T* at = to.data(forward_at<l>) + (row + g) * IN + column + 2 * t;
       publish(at, top);
       publish(at + 8 * IN, low);
       if constexpr (0 < l && l < HIDDEN) {
-        at = to.data(backward_at<l>) + (column + g) * OUT + row + 2 * t;
-        publish(at, transposed(top));
-        publish(at + 8, transposed(low));
+        at = to.data(backward_at<l>) + column * OUT + row;
+        publish_transposed<OUT>(at, g, t, top, low);
       }
     }
     if (part.bias && t == 0)

@@ -36,8 +36,8 @@ struct Passes : Outputs {
         y += __uint_as_float(bias[0].y);
         const bool in = ZERO_AT_ZERO || column < width<l + 1>;
         const bool next_in = ZERO_AT_ZERO || column + 1 < width<l + 1>;
-        const unsigned both = pair(in ? dropping.value(activated(x), kept & 1) : 0.f,
-                                   next_in ? dropping.value(activated(y), kept & 2) : 0.f);
+        const Pair both = pair(in ? dropping.value(activated(x), kept & 1) : 0.f,
+                               next_in ? dropping.value(activated(y), kept & 2) : 0.f);
         s.own[at] = both;
         if constexpr (SLOPES) {
           s.own[at] = pair(in ? dropping.own_slope(x, kept & 1) : 0.f,
@@ -72,8 +72,8 @@ struct Passes : Outputs {
 
   // ---- gradient of z of the last hidden layer: all columns of the rows of the group, to s.hidden
   __device__ __forceinline__ void last_hidden() {
-    constexpr int N = size<HIDDEN>, D = OUTPUT_TILES, P = OUTPUT_WEIGHTS_PITCH;
-    const T* weights = s.output_weights + lane % 16 * P + lane / 16 * 8;
+    constexpr int N = size<HIDDEN>, D = OUTPUTS / DEPTH, P = OUTPUT_WEIGHTS_PITCH;
+    const T* weights = s.output_weights + place_of_b<P>(lane) + fragment_of_b(lane) * 8;
 #pragma unroll 1
     for (int m = 0; m < ROWS; m += 16) {
       unsigned x[D][4];
@@ -81,28 +81,30 @@ struct Passes : Outputs {
       for (int k = 0; k < D; k++)
 #pragma unroll
         for (int i = 0; i < 4; i++)
-          x[k][i] = *(const unsigned*)&s.output[(m + i % 2 * 8 + g) * OUTPUT_PITCH + k * 16 +
-                                                i / 2 * 8 + 2 * t];
-#pragma unroll(D == 1 ? 2 : 1)
+          x[k][i] = *(const unsigned*)&s.output[(m + i % 2 * 8 + g) * OUTPUT_PITCH + k * DEPTH +
+                                                (i / 2 * 4 + t) * WORD];
+#pragma unroll(OUTPUT_TILES == 1 ? 2 : 1)
       for (int n = warp * 16; n < N; n += WARPS * 16) {  // two fragments of 8 columns
         const bool ours = (unsigned)n / (16 * strip<HIDDEN>) % COLUMN_GROUPS == group;
         if (HIDDEN == 1 && !ours) continue;
-        float c[2][4] = {};
+        float c[2][4] = {}, rest[2][4] = {};
 #pragma unroll
         for (int k = 0; k < D; k++) {
           unsigned b[4];
-          load_transposed(b, weights + k * 16 * P + n);
-          mma(c[0], x[k][0], x[k][1], x[k][2], x[k][3], b[0], b[1]);
-          mma(c[1], x[k][0], x[k][1], x[k][2], x[k][3], b[2], b[3]);
+          load_b<P>(b, weights + k * DEPTH * P + n);
+          add_product(c[0], rest[0], x[k], {b[0], b[1]});
+          add_product(c[1], rest[1], x[k], {b[2], b[3]});
         }
+#pragma unroll
+        for (int i = 0; EXACT && i < 8; i++) c[i / 4][i % 4] += rest[i / 4][i % 4];
         const int place = (m + g) * HIDDEN_PITCH + n + 2 * t;
-        unsigned* at = (unsigned*)&s.hidden[place];
-        const unsigned* old = SLOPES ? (const unsigned*)&s.slopes[place] : at;
+        Pair* at = (Pair*)&s.hidden[place];
+        const Pair* old = SLOPES ? (const Pair*)&s.slopes[place] : at;
         T* to = now.data(delta_at<HIDDEN>) + (row + m + g) * N + n + 2 * t;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-          const unsigned top = dropping.sloped(c[i][0], c[i][1], old[4 * i]);
-          const unsigned low = dropping.sloped(c[i][2], c[i][3], old[4 * i + 4 * HIDDEN_PITCH]);
+          const Pair top = dropping.sloped(c[i][0], c[i][1], old[4 * i]);
+          const Pair low = dropping.sloped(c[i][2], c[i][3], old[4 * i + 4 * HIDDEN_PITCH]);
           at[4 * i] = top;
           at[4 * i + 4 * HIDDEN_PITCH] = low;
           if (ours) {

@@ -22,12 +22,14 @@ struct Products : Place {
   // this warp. A pitch is that of shared memory; 0 means that the matrix is in the exchange.
   template <int K, int PITCH, int WEIGHTS_PITCH, int TILES>
   __device__ __forceinline__ void product(Sums<TILES>& c, const T* rows, const T* weights) {
-    constexpr int ROUNDS = ceil_div(ceil_div(K, 32), DEEP), A = 2 * TALL, B = 2 * TILES;
-    constexpr int Q = at_most(ROUNDS, PITCH ? 16 / B : 2), APART = DEEP * 32;
+    constexpr int ROUNDS = ceil_div(ceil_div(K, 4 * PIECE), DEEP), A = 2 * TALL, B = 2 * TILES;
+    constexpr int Q = at_most(ROUNDS, PITCH ? 16 / B : 2), APART = DEEP * 4 * PIECE;
     constexpr int P = PITCH ? PITCH : K, W = WEIGHTS_PITCH ? WEIGHTS_PITCH : K;
-    const int deep = (unsigned)warp / ROW_WARPS * 32 + t * 8;
+    const int deep = (unsigned)warp / ROW_WARPS * 4 * PIECE + t * PIECE;
     rows += (warp % ROW_WARPS * 16 * TALL + g) * P + deep;
     weights += g * W + deep;
+    Sums<TILES> part, rest;  // EXACT: sums of a few mma, whose results are not rounded to nearest
+    Sums<TILES>& to = EXACT ? part : c;
     c = {};
 #pragma unroll 1
     for (int k = 0; k < ROUNDS * APART; k += Q * APART, rows += Q * APART, weights += Q * APART) {
@@ -41,6 +43,7 @@ struct Products : Place {
         return exists(i / A) ? rows + (i / A * APART + i % A * 8 * P) : nullptr;
       };
       uint4 b[Q * B], x[Q * A];
+      if (EXACT) part = rest = {};
       if constexpr (!WEIGHTS_PITCH) begin(b, weights_of);
       if constexpr (!PITCH) begin(x, rows_of);
       if constexpr (!PITCH) settle(x, rows_of);
@@ -60,10 +63,13 @@ struct Products : Place {
 #pragma unroll
           for (int n = 0; n < B; n++) {
             const uint4 u = x[q * A + 2 * m], v = x[q * A + 2 * m + 1], w = b[q * B + n];
-            mma(c.at[m][n], u.x, v.x, u.y, v.y, w.x, w.y);
-            mma(c.at[m][n], u.z, v.z, u.w, v.w, w.z, w.w);
+            add_product(to.at[m][n], rest.at[m][n], {u.x, v.x, u.y, v.y}, {w.x, w.y});
+            add_product(to.at[m][n], rest.at[m][n], {u.z, v.z, u.w, v.w}, {w.z, w.w});
           }
       }
+#pragma unroll
+      for (int i = 0; EXACT && i < TALL * B; i++)
+        add_all(c.at[i / B][i % B], part.at[i / B][i % B], rest.at[i / B][i % B]);
     }
   }
 

@@ -63,8 +63,8 @@ struct Server : Place {
   template <int HIGH, int WIDE>
   __device__ __forceinline__ void empty(T* at, int pitch, int high, int wide) {
 #pragma unroll 1
-    for (int i = server; i < HIGH * (WIDE / 8); i += SERVERS) {
-      const int r = (unsigned)i / (WIDE / 8), c = (unsigned)i % (WIDE / 8) * 8;
+    for (int i = server; i < HIGH * (WIDE / PIECE); i += SERVERS) {
+      const int r = (unsigned)i / (WIDE / PIECE), c = (unsigned)i % (WIDE / PIECE) * PIECE;
       if (r < high && c < wide) publish(at + r * pitch + c, uint4{EMPTY, EMPTY, EMPTY, EMPTY});
     }
   }
@@ -112,7 +112,7 @@ struct Server : Place {
     if (lane == 0) a.losses[a.first_step + step] = loss / EXAMPLES;
   }
 
-  __device__ void run() {
+  __device__ __forceinline__ void run() {
     fetch_indices(0);
     sync_servers();
     fetch_input(0);

@@ -1,8 +1,9 @@
 // One function for each instruction that CUDA C++ does not offer: tensor cores, asynchronous copies,
 // named barriers, and words of memory that other blocks read during the kernel. sm_80 and later.
 
-// ---- two numbers of T in a word, the even number in the low half
-#if defined(T_HALF)
+#if defined(T_FLOAT)
+#define MMA "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+#elif defined(T_HALF)
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 #define PAIR "cvt.rn.f16x2.f32"
 constexpr unsigned ONES = 0x3c003c00u;
@@ -12,6 +13,7 @@ constexpr unsigned ONES = 0x3c003c00u;
 constexpr unsigned ONES = 0x3f803f80u;
 #endif
 
+#if defined(PAIR)  // two numbers of T in a word, the even number in the low half
 __device__ __forceinline__ unsigned pair(float even, float odd) {
   unsigned both;
   asm(PAIR " %0, %1, %2;" : "=r"(both) : "f"(odd), "f"(even));
@@ -21,6 +23,7 @@ __device__ __forceinline__ float even(unsigned both) { return to_float(T{(unsign
 __device__ __forceinline__ float odd(unsigned both) {
   return to_float(T{(unsigned short)(both >> 16)});
 }
+#endif
 
 __device__ __forceinline__ float square_root(float x) {
   float root;
@@ -37,7 +40,8 @@ __device__ __forceinline__ unsigned long long opaque(unsigned long long x) {
 // ---- tensor cores; lane 4 g + t of a warp holds rows g and g + 8, columns 2 t and 2 t + 1
 
 // c (16, 8) += a (16, 16) b (16, 8). a0: row g, k 2t; a1: row g + 8; a2, a3: the same, k 2t + 8;
-// b0: column g, k 2t; b1: k 2t + 8.
+// b0: column g, k 2t; b1: k 2t + 8. Floats: a (16, 8) b (8, 8), k t instead of 2t and t + 4 instead of
+// 2t + 8; their 13 low bits are ignored.
 __device__ __forceinline__ void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2,
                                     unsigned a3, unsigned b0, unsigned b1) {
   asm volatile(MMA " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -82,7 +86,7 @@ template <int ID, int N> __device__ __forceinline__ void barrier_arrive() {
 }
 
 // ---- words that blocks exchange. A word is EMPTY until it is written. Conversion to T gives only
-// one bit pattern of NaN, which differs from EMPTY: no pair of results and no float equals it.
+// one bit pattern of NaN, which differs from EMPTY: no pair of results and no sum equals it.
 constexpr unsigned EMPTY = 0xffffffffu;
 
 __device__ __forceinline__ void peek(uint4& to, const void* at) {
@@ -98,6 +102,10 @@ __device__ __forceinline__ void peek(unsigned& to, const void* at) {
 }
 __device__ __forceinline__ void publish(void* at, unsigned word) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(word) : "memory");
+}
+__device__ __forceinline__ void publish(void* at, uint2 words) {
+  asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1,%2};" ::"l"(at), "r"(words.x), "r"(words.y)
+               : "memory");
 }
 __device__ __forceinline__ void publish(void* at, uint4 words) {
   asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(at), "r"(words.x),

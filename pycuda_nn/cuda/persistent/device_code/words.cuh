@@ -57,9 +57,9 @@ __device__ __forceinline__ void settle(Words (&to)[N], At place) {
 // each(r, c) for the pieces of thread `me` of TEAM: 16 bytes of row r from column c.
 template <int TEAM, int N, int WIDE, class Each>
 __device__ __forceinline__ void each_16_bytes(int me, int wide, Each each) {
-  constexpr int ACROSS = at_most(power_of_2(WIDE / 8), TEAM), DOWN = TEAM / ACROSS;
+  constexpr int ACROSS = at_most(power_of_2(WIDE / PIECE), TEAM), DOWN = TEAM / ACROSS;
 #pragma unroll 1
-  for (int c = me % ACROSS * 8; c < at_most(WIDE, wide); c += ACROSS * 8)
+  for (int c = me % ACROSS * PIECE; c < at_most(WIDE, wide); c += ACROSS * PIECE)
 #pragma unroll 4
     for (int r = me / ACROSS; r < N; r += DOWN) each(r, c);
 }

@@ -28,23 +28,26 @@ struct Worker : Gradients {
   template <int l, int PENDING> __device__ __forceinline__ void update() {
     const Part<l> part(block, warp);
     if (!part.ours) return;
-    float c[fragments<l>][4] = {}, sums[4] = {};
-    if constexpr (CHUNKS > 1) {
-      fetch_inputs<l>(0);
-      fetch_deltas<l>(0);
-    }
+    float c[fragments<l> + 1][4] = {};
 #pragma unroll 1
     for (int chunk = 0; chunk < CHUNKS; chunk++) {
       if constexpr (CHUNKS > 1) {
-        if (chunk + 1 < CHUNKS) fetch_inputs<l>(chunk + 1);
-        if (chunk + 1 < CHUNKS) fetch_deltas<l>(chunk + 1); else copy_commit();
+        if (chunk + 1 < CHUNKS) {
+          fetch_inputs<l>(chunk + 1, turn ^ 1);
+          fetch_deltas<l>(chunk + 1, turn ^ 1);
+        } else {
+          fetch_next<updated_after<l>>(turn ^ 1);
+        }
       }
       copy_wait<(CHUNKS > 1 ? 1 : PENDING)>();
       settle_operands<l>(chunk);
       sync_workers();
       MARK(GRADIENT_FETCHED + l)
-      multiply<l>(part, chunk, c, sums);
-      if (CHUNKS > 1) sync_workers();
+      multiply<l>(part, c);
+      if constexpr (CHUNKS > 1) {
+        sync_workers();
+        turn ^= 1;
+      }
     }
 #pragma unroll
     for (int f = 0; f < part.N; f++)  // also fragments that do not exist: nothing reads them
@@ -55,7 +58,7 @@ struct Worker : Gradients {
 #pragma unroll
       for (int e = 0; e < 2; e++) {
         Parameter& bias = s.biases[biases_at<l> + part.row + g + e * 8];
-        learn(bias.value, bias.moments[0], bias.moments[MOMENTS - 1], sums[2 * e], 0.f);
+        learn(bias.value, bias.moments[0], bias.moments[MOMENTS - 1], c[part.N][2 * e], 0.f);
       }
     share_weights<l>(part, next);
     MARK(LAYER_UPDATED + LAYERS - l)
@@ -63,11 +66,11 @@ struct Worker : Gradients {
 
   // ---- a step
   template <int l> __device__ __forceinline__ void fetch_hidden_inputs() {
-    fetch_inputs<l>(0);
+    fetch_inputs<l>(0, 0);
     if constexpr (l + 1 < LAYERS) fetch_hidden_inputs<l + 1>();
   }
   template <int l> __device__ __forceinline__ void fetch_all_deltas() {
-    fetch_deltas<l>(0);
+    fetch_deltas<l>(0, 0);
     if constexpr (l > 0) fetch_all_deltas<l - 1>();
   }
   template <int l> __device__ __forceinline__ void forward_from() {
@@ -92,7 +95,7 @@ struct Worker : Gradients {
     forward<0>();
     barrier_arrive<INPUT_READ, THREADS>();
     MARK(FIRST_HIDDEN)
-    if constexpr (CHUNKS == 1) fetch_inputs<0>(0);
+    if constexpr (CHUNKS == 1) fetch_inputs<0>(0, 0);
     MARK(INPUTS_REQUESTED)
     forward_from<1>();
     fetch_last_hidden();
@@ -106,7 +109,8 @@ struct Worker : Gradients {
     MARK(LAST_DELTA)
     if constexpr (HIDDEN > 1) backward<HIDDEN - 1>(); else sync_workers();
     MARK(ALL_DELTAS)
-    if constexpr (CHUNKS == 1) fetch_all_deltas<HIDDEN>();
+    turn = 0;
+    if constexpr (CHUNKS == 1) fetch_all_deltas<HIDDEN>(); else fetch_next<HIDDEN>(turn);
     MARK(DELTAS_REQUESTED)
     update<HIDDEN, HIDDEN>();
     update<0, 0>();  // before the others: the next step needs it first
@@ -114,7 +118,7 @@ struct Worker : Gradients {
     MARK(STEP_ENDED)
   }
 
-  __device__ void run() {
+  __device__ __forceinline__ void run() {
     now.base = a.exchange;
     load_all();
     share_all<0>(now);

@@ -208,7 +208,9 @@ inline bool __any_sync(unsigned, bool x) {
 }
 
 // ---- common.cuh
-#if defined(T_HALF)
+#if defined(T_FLOAT)
+typedef float T;
+#elif defined(T_HALF)
 typedef half16 T;
 inline float to_float(half16 x) { _Float16 y; memcpy(&y, &x, 2); return (float)y; }
 inline unsigned short bits(float x) {
@@ -233,6 +235,21 @@ inline float warp_sum(float x) {
 }
 
 // ---- tensor.cuh
+#if defined(T_FLOAT)
+inline float tensor_float(unsigned word) { return __uint_as_float(word & 0xffffe000u); }
+inline void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
+                unsigned b1) {
+  const unsigned mine[] = {a0, a1, a2, a3, b0, b1};
+  auto* all = emulator::exchange<6>(mine);
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  for (int e = 0; e < 4; e++)
+    for (int k = 0; k < 8; k++) {
+      const unsigned a = all[g * 4 + k % 4][e / 2 + k / 4 * 2];
+      const unsigned b = all[(2 * t + e % 2) * 4 + k % 4][4 + k / 4];
+      c[e] += tensor_float(a) * tensor_float(b);
+    }
+}
+#else
 inline unsigned pair(float even, float odd) { return bits(even) | (unsigned)bits(odd) << 16; }
 inline float even(unsigned both) { return to_float(T{(unsigned short)both}); }
 inline float odd(unsigned both) { return to_float(T{(unsigned short)(both >> 16)}); }
@@ -269,6 +286,7 @@ inline unsigned transposed(unsigned both) {
   return (all[2 * t * 4 + g / 2][0] >> shift & 0xffff) |
          (all[(2 * t + 1) * 4 + g / 2][0] >> shift) << 16;
 }
+#endif
 
 namespace emulator {
 inline void copy(const Copy& one) {
@@ -312,6 +330,11 @@ inline void publish(void* at, unsigned word) {
     *(unsigned*)at = word;
   else
     emulator::current->block->stores.push_back({(unsigned*)at, word});
+}
+inline void publish(void* at, uint2 words) {
+  if ((uintptr_t)at % 8) abort();
+  publish(at, words.x);
+  publish((unsigned*)at + 1, words.y);
 }
 inline void publish(void* at, uint4 words) {
   if ((uintptr_t)at % 16) abort();

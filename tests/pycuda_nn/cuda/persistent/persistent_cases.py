@@ -25,9 +25,9 @@ from pycuda_nn.rng import Purpose, Stream, drop_bits
 Array = npt.NDArray[Any]
 H200 = {"multiprocessors": 132, "shared_bytes": 232_448}
 # Tolerances relative to numpy with the rounding of the kernel; to float64; of losses.
-TWIN_RTOL = {"fp16": 1e-3, "bf16": 5e-3}
-SMOOTH_RTOL = {"fp16": 2e-3, "bf16": 1e-2}
-LOSS_RTOL = {"fp16": 1e-3, "bf16": 1e-2}
+TWIN_RTOL = {"float32": 1e-6, "tf32": 1e-3, "fp16": 1e-3, "bf16": 5e-3}
+SMOOTH_RTOL = {"float32": 1e-6, "tf32": 2e-3, "fp16": 2e-3, "bf16": 1e-2}
+LOSS_RTOL = {"float32": 3e-6, "tf32": 1e-3, "fp16": 1e-3, "bf16": 1e-2}
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 FIRST_STEP = 5  # steps before the epoch
 
@@ -74,7 +74,7 @@ class Case:
 
     @property
     def variant(self) -> Variant:
-        return variant_of(self.stack, self.recipe)
+        return variant_of(self.stack, self.recipe, self.precision)
 
     @property
     def stack(self) -> DenseStack:
@@ -124,23 +124,27 @@ def short(case: Case) -> str:
     return " ".join([*words, *([f"dropout {case.dropout}"] if case.dropout else [])])
 
 
-def to_bits(values: Array, precision: str) -> npt.NDArray[np.uint16]:
-    """Return the values in 16 bits, rounded to nearest, ties to even."""
+def to_bits(values: Array, precision: str) -> Array:
+    """Return the bits of the values in this precision, rounded to nearest, ties to even."""
     if precision == "fp16":
         return values.astype(np.float16).view(np.uint16)
     bits = values.astype(np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    if precision == "float32":
+        return bits
+    dropped = {"tf32": 13, "bf16": 16}[precision]
+    high = (bits + ((1 << dropped - 1) - 1) + (bits >> dropped & 1)) >> dropped
+    return high << dropped if precision == "tf32" else high.astype(np.uint16)
 
 
-def from_bits(bits: npt.NDArray[np.uint16], precision: str) -> npt.NDArray[np.float32]:
+def from_bits(bits: Array, precision: str) -> npt.NDArray[np.float32]:
     if precision == "fp16":
         return bits.view(np.float16).astype(np.float32)
-    return (bits.astype(np.uint32) << 16).view(np.float32)
+    return (bits.astype(np.uint32) << (16 if precision == "bf16" else 0)).view(np.float32)
 
 
-def float64_session(case: Case, arrays: dict[str, Array]) -> NumpySession:
+def numpy_session(case: Case, arrays: dict[str, Array], dtype: Any = np.float64) -> NumpySession:
     part = Split(x=arrays["x"], y=arrays["y"])
-    session = NumpySession(case.network, case.recipe, {"train": part}, arrays["params"], np.float64)
+    session = NumpySession(case.network, case.recipe, {"train": part}, arrays["params"], dtype)
     session.load_state({**session.state(), "step": np.array(FIRST_STEP)})
     return session
 
@@ -213,11 +217,11 @@ def check(case: Case, arrays: dict[str, Array], first: dict[str, Array], all_: A
         check_adam(arrays["rates"][0], layout.spread(arrays["params"]), first)
         gradient = gradient / np.float32(1 - np.float32(BETA1))
     assert max(errors(case, gradient, rounded_gradient(case, arrays))) < TWIN_RTOL[case.precision]
-    session = float64_session(case, arrays)
+    session = numpy_session(case, arrays)
     rows, rates = arrays["order"][: case.batch * case.steps], session_rates(case, arrays["rates"])
     losses = session.run_epoch(rows[: case.batch], rates[:1])
     if case.activation in ("tanh", "sigmoid", "softplus", "gelu"):  # smooth: no slope jumps
-        want = session.state()["m" if case.optimizer == "adam" else "velocity"]
+        want = first_moments(case, session)
         got = layout.compact(first["first"])
         assert max(errors(case, got, want)) < SMOOTH_RTOL[case.precision]
     losses = np.append(losses, session.run_epoch(rows[case.batch :], rates[1:]))
@@ -225,6 +229,20 @@ def check(case: Case, arrays: dict[str, Array], first: dict[str, Array], all_: A
     for name in ("params", "first", "second"):
         padded = all_[name]
         np.testing.assert_array_equal(layout.spread(layout.compact(padded)), padded, "padding")
+
+
+def first_moments(case: Case, session: NumpySession) -> Array:
+    return session.state()["m" if case.optimizer == "adam" else "velocity"]
+
+
+def check_float32(case: Case, arrays: dict[str, Array], first: dict[str, Array]) -> None:
+    """Check that a step in float32 is about as accurate as one of numpy in float32."""
+    sessions = [numpy_session(case, arrays, dtype) for dtype in (np.float64, np.float32)]
+    for session in sessions:
+        session.run_epoch(arrays["order"][: case.batch], session_rates(case, arrays["rates"])[:1])
+    want, numpy = (first_moments(case, session) for session in sessions)
+    got = ParameterLayout(case.network).compact(first["first"])
+    assert max(errors(case, got, want)) < 2 * max(errors(case, numpy, want))
 
 
 def check_adam(rate: float, before: Array, after: dict[str, Array]) -> None:

@@ -16,8 +16,9 @@ from pycuda_nn.cuda.persistent.kernel import source_of
 from pycuda_nn.cuda.persistent.plan import KernelPlan
 from pycuda_nn.cuda.runtime import structs
 from pycuda_nn.cuda.runtime.compiler import find_nvcc, kernel_source
+from pycuda_nn.cuda.runtime.precision import PRECISIONS
 from tests.pycuda_nn.cuda.persistent.emulation import Emulation, emulated_source
-from tests.pycuda_nn.cuda.persistent.persistent_cases import Case, check, short
+from tests.pycuda_nn.cuda.persistent.persistent_cases import Case, check, check_float32, short
 
 NVCC = find_nvcc()
 KNOWN = NVCC.architectures() if NVCC else []
@@ -32,7 +33,7 @@ def compile_kernel(
 ) -> bytes:
     assert NVCC is not None
     head = source_of(chosen or case.plan())
-    macro = {"bf16": "-DT_BFLOAT16", "fp16": "-DT_HALF"}[case.precision]
+    macro = f"-D{PRECISIONS[case.precision].macro}"
     return NVCC.compile(head + more, arch, ["-std=c++17", macro])
 
 
@@ -44,7 +45,11 @@ SMALL = Case(
     dropout=0.5,
     activation="gelu",
 )
-COMPILED = (("sm_80", MNIST), ("sm_80", SMALL), ("sm_90a", MNIST), ("sm_100", SMALL))
+FLOATS = dataclasses.replace(SMALL, precision="float32")
+COMPILED = (
+    *(("sm_80", MNIST), ("sm_80", SMALL), ("sm_90a", MNIST), ("sm_100", SMALL)),
+    *(("sm_80", FLOATS), ("sm_90a", dataclasses.replace(MNIST, precision="tf32"))),
+)
 
 
 @needs_nvcc
@@ -97,6 +102,12 @@ EMULATED = (
     Case(sizes=(20, 40, 33), batch=20, activation="cos(x)", loss=HUBER, dropout=0.3,
          precision="fp16"),
     Case(sizes=(20, 48, 3), batch=17, activation="leaky_relu", precision="fp16", dropout=0.9),
+    Case(sizes=(33, 50, 70, 7), batch=37, precision="float32", optimizer="adam", dropout=0.5),
+    Case(sizes=(33, 50, 40), batch=40, precision="float32", loss="squared", activation="gelu"),
+    Case(sizes=(20, 40, 50, 30, 1), batch=32, precision="float32", loss="logistic", l2=0.1,
+         activation="tanh", steps=2),
+    Case(sizes=(20, 40, 50, 20), batch=32, precision="tf32", optimizer="nesterov"),
+    Case(sizes=(33, 50, 3), batch=20, precision="tf32", activation="silu", dropout=0.3),
 )  # fmt: skip
 
 
@@ -117,16 +128,42 @@ def test_trains_as_the_twin_whoever_runs_when(case: Case, tmp_path: Path) -> Non
 @needs_gcc
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("row_groups", "column_groups", "chunk"), [(1, 3, 128), (2, 2, 64), (4, 4, 128), (8, 1, 32)]
+    ("row_groups", "column_groups", "chunk", "precision"),
+    [
+        (1, 3, 128, "fp16"),
+        (2, 2, 64, "fp16"),
+        (4, 4, 128, "fp16"),
+        (8, 1, 32, "fp16"),
+        (8, 4, 32, "float32"),
+    ],
 )
 def test_gives_the_same_however_it_is_shared(
-    row_groups: int, column_groups: int, chunk: int, tmp_path: Path
+    row_groups: int, column_groups: int, chunk: int, precision: str, tmp_path: Path
 ) -> None:
-    case = Case(sizes=(40, 64, 96, 5), batch=128, activation="tanh", precision="fp16", steps=2)
+    case = Case(sizes=(40, 64, 96, 5), batch=128, activation="tanh", precision=precision, steps=2)
     arrays = case.arrays()
     plan = dataclasses.replace(case.divided(row_groups, column_groups), chunk=chunk)
     emulation = Emulation(case, plan, tmp_path)
     check(case, arrays, emulation.run(arrays, (1,)), emulation.run(arrays, (2,)))
+
+
+@needs_gcc
+@pytest.mark.slow
+def test_float32_is_as_accurate_as_numpy(tmp_path: Path) -> None:
+    case = Case(sizes=(200, 150, 33), batch=96, precision="float32", activation="tanh")
+    arrays = case.arrays()
+    emulation = Emulation(case, case.plan(multiprocessors=12), tmp_path)
+    check_float32(case, arrays, emulation.run(arrays, (1,), in_order=True))
+
+
+@needs_gcc
+@pytest.mark.slow
+def test_a_nan_with_the_bits_of_an_empty_word_does_not_stop_the_kernel(tmp_path: Path) -> None:
+    case = Case(sizes=(33, 50, 7), batch=16, precision="float32", steps=2)
+    arrays = case.arrays()
+    arrays["params"][:5] = np.full(5, 0xFFFFFFFF, dtype=np.uint32).view(np.float32)
+    losses = Emulation(case, case.plan(), tmp_path).run(arrays, (2,))["losses"]
+    assert np.isnan(losses).all()
 
 
 DEEP = Case(sizes=(20, 40, 50, 9), batch=32, activation="tanh", steps=8)

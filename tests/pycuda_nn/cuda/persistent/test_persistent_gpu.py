@@ -13,7 +13,7 @@ from pycuda_nn.cuda.layout import ParameterLayout
 from pycuda_nn.cuda.persistent.kernel import PersistentKernel
 from pycuda_nn.cuda.persistent.plan import KernelPlan
 from pycuda_nn.cuda.persistent.recognise import recognise
-from tests.pycuda_nn.cuda.persistent.persistent_cases import Case, check, short
+from tests.pycuda_nn.cuda.persistent.persistent_cases import Case, check, check_float32, short
 
 pytestmark = pytest.mark.gpu
 Array = npt.NDArray[Any]
@@ -53,6 +53,26 @@ CASES = (
     Case(sizes=(50, 90, 20), batch=60, activation="cos(x)", loss=HUBER, precision="fp16"),
     Case(sizes=(50, 70, 33), batch=1, loss="squared", activation="selu", precision="fp16"),
     Case(sizes=(50, 70, 90, 33), batch=201, loss="squared", activation="leaky_relu", dropout=0.1),
+    Case(sizes=(33, 50, 40, 7), batch=48, precision="float32", activation="tanh", l2=0.01),
+    Case(sizes=MNIST, batch=128, precision="float32", optimizer="nesterov", activation="tanh"),
+    Case(sizes=MNIST, batch=100, precision="float32", optimizer="adam", dropout=0.2),
+    Case(
+        sizes=(784, 300, 300, 300, 10),
+        batch=64,
+        precision="float32",
+        activation="sigmoid",
+        optimizer="adam",
+        dropout=0.5,
+        steps=16,
+    ),
+    Case(sizes=(513, 777, 333, 7), batch=250, precision="float32", activation="softplus"),
+    Case(sizes=(128, 256, 1), batch=1024, precision="float32", loss="logistic", activation="tanh"),
+    Case(sizes=(50, 90, 20), batch=60, precision="float32", activation="cos(x)", loss=HUBER),
+    Case(sizes=(20, 40, 50, 30, 40, 64), batch=400, precision="float32", activation="tanh"),
+    Case(sizes=(784, 300, 300, 10), batch=100, precision="tf32", optimizer="adam", dropout=0.2),
+    Case(sizes=(513, 777, 333, 7), batch=250, precision="tf32", activation="tanh"),
+    Case(sizes=(50, 70, 33), batch=1, precision="tf32", loss="squared", activation="selu"),
+    Case(sizes=(200, 300, 250, 9), batch=90, precision="tf32", activation="silu", loss=FOCAL),
 )
 
 
@@ -111,6 +131,15 @@ def test_trains_as_the_twin_and_the_same_each_time(case: Case) -> None:
     for name in STATE:
         np.testing.assert_array_equal(again[name], whole[name], name)
         np.testing.assert_array_equal(split[name], whole[name], name)
+
+
+SMOOTH = [case for case in CASES if case.precision == "float32" and case.activation == "tanh"]
+
+
+@pytest.mark.parametrize("case", SMOOTH, ids=short)
+def test_float32_is_as_accurate_as_numpy(case: Case) -> None:
+    (first,) = trained(case, 1)
+    check_float32(case, case.arrays(), first)
 
 
 @pytest.mark.parametrize(
