@@ -76,7 +76,13 @@ class Paths:
             self._plain[path] = plain
 
     def add_tiny(
-        self, plan: TinyPlan, make: Callable[[], Epoch], *, rounds: int = 1, source: str = ""
+        self,
+        plan: TinyPlan,
+        make: Callable[[], Epoch],
+        *,
+        rounds: int = 1,
+        source: str = "",
+        preferred: bool = False,
     ) -> None:
         """Add the tiny kernel; without timing, only if it is clearly faster by its model.
 
@@ -85,13 +91,14 @@ class Paths:
             make: Returns its epoch.
             rounds: Times that the GPU is filled with the blocks of several networks.
             source: Code of the kernel if it is not that of one network.
+            preferred: Whether it precedes the persistent kernel if they are not timed.
         """
         layers = len(plan.stack.sizes) - 1
         if not self._tune and rounds * microseconds(plan) > _CLEARLY_US * layers:
             return
         path, others = f"tiny kernel, {plan}", self._makers
         self._identity.append(source or source_of(plan))
-        if self._tune or "persistent kernel" in others:
+        if self._tune or ("persistent kernel" in others and not preferred):
             self._makers = {**others, path: make}
         else:
             self._makers = {path: make, **others}

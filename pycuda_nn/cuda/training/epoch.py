@@ -81,7 +81,7 @@ class PersistentEpoch(Epoch):
             self._kernel.run(
                 stream,
                 source,
-                params=weights.master,
+                params=_whole(weights),
                 first=weights.first,
                 second=weights.second,
                 first_step=first,
@@ -114,15 +114,14 @@ class TinyEpoch(Epoch):
             self._kernel.run(
                 self._stream,
                 self._source,
-                params=weights.master or weights.values,
+                params=_whole(weights),
                 first=weights.first,
                 second=weights.second,
                 rows=self._rows,
                 first_step=first,
                 n_steps=min(_STEPS_A_LAUNCH, steps - first),
             )
-        if weights.master:
-            _round_weights(self._module, weights, self._stream)
+        _round_weights(self._module, weights, self._stream)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,8 +173,15 @@ def moments_after(
     return [part for layer in network.views_by_layer(first) for part in layer]
 
 
+def _whole(weights: Weights) -> int:
+    """Return the address of the float32 weights."""
+    return weights.master or weights.values
+
+
 def _round_weights(module: Module, weights: Weights, stream: cuda.Stream) -> None:
-    """Queue the rounding of the float32 weights to those of the products."""
+    """Queue the rounding of the float32 weights to those of the products, if these differ."""
+    if not weights.master:
+        return
     n = weights.n_params
     grid = (-(-n // _THREADS), 1)
     module.launch("round_weights", grid, _THREADS, stream, weights.master, n, weights.values)

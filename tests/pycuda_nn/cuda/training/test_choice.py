@@ -40,9 +40,15 @@ class Trial:
 
         return made
 
-    def fastest(self, plan: TinyPlan | None = None, first: str = "captured step") -> Any:
+    def fastest(
+        self,
+        plan: TinyPlan | None = None,
+        first: str = "captured step",
+        *,
+        preferred: bool = False,
+    ) -> Any:
         self.paths.add(first, self.make("captured"), "Adam is not supported", source="a step")
-        self.paths.add_tiny(plan or plan_of(), self.make("tiny"))
+        self.paths.add_tiny(plan or plan_of(), self.make("tiny"), preferred=preferred)
         return self.paths.fastest("a network")
 
 
@@ -81,6 +87,7 @@ def test_nothing_is_timed_if_that_is_forbidden() -> None:
     assert Trial({}, tune=False).fastest() == "tiny"
     assert Trial({}, tune=False).fastest(plan_of((128, 200, 2), 200)) == "captured"
     assert Trial({}, tune=False).fastest(first="persistent kernel") == "captured"
+    assert Trial({}, tune=False).fastest(first="persistent kernel", preferred=True) == "tiny"
 
 
 def test_a_path_without_enough_memory_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:

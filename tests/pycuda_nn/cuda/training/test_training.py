@@ -57,6 +57,22 @@ def test_digits_are_learnt_as_well_as_by_numpy(digits: nn.Splits, precision: str
     assert nn.evaluate(mine.model, digits.test).error < 0.06
 
 
+def test_the_persistent_kernel_in_float32_loses_what_numpy_loses(
+    digits: nn.Splits, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="pycuda_nn")
+    settings = {**DIGITS.as_dict(), "hidden": (256, 256), "dropout": 0.2, "epochs": 3}
+    config = nn.TrainConfig.from_mapping(settings)
+    backend = nn.CudaBackend(nn.CudaOptions(precision="float32", deterministic=True))
+    mine = nn.train(config, digits.train, digits.valid, backend=backend)
+    other = nn.train(config, digits.train, digits.valid, backend="numpy")
+    path = r"training path: persistent kernel \(3 dense layers, .*, float32, .*"
+    assert any(re.fullmatch(path, line) for line in caplog.messages)
+    for one, two in zip(mine.history, other.history, strict=True):
+        assert one.train_loss == pytest.approx(two.train_loss, rel=1e-4)
+        assert one.valid_error == pytest.approx(two.valid_error, abs=0.003)  # 1 of 360
+
+
 @pytest.mark.parametrize(("first", "second"), [("cuda", "numpy"), ("numpy", "cuda")])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_checkpoint_moves_between_backends(
