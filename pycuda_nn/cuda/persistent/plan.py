@@ -25,6 +25,7 @@ from pycuda_nn.cuda.stack import DenseStack
 
 _MAX_FRAGMENTS = {1: 14, 2: 9}  # of 16 x 8 weights per warp, by moments: 4 registers of each
 _MAX_ROW_GROUPS = 32  # a warp sums their losses
+_CLEARLY = 0.93  # of the modelled time, by which blocks without a strip must be faster
 _ROWS = (16, 32, 64, 128)  # rows of a row group: a warp multiplies 16 or 32, up to 4 warps share
 
 
@@ -144,9 +145,10 @@ def quickest(
     stack: DenseStack, variant: Variant, batch: int, multiprocessors: int, shared_bytes: int
 ) -> KernelPlan | None:
     """Return the fastest partition by the model of :func:`cycles`, or None if none fits."""
-    sizes = ParameterLayout(stack.network).sizes
-    widest = max(sizes[1:-1]) // 16
-    for most in (widest, multiprocessors):  # avoid blocks without a strip in the passes
+    widest = max(ParameterLayout(stack.network).sizes[1:-1]) // 16
+
+    def fastest(most: int) -> KernelPlan | None:
+        """Return the fastest partition of at most ``most`` column groups."""
         plans = [
             plan
             for rows, down in _row_groups(variant, batch)
@@ -154,9 +156,13 @@ def quickest(
             for groups in column_groups(widest, min(most, multiprocessors // down))
             if (plan := partition(stack, variant, batch, (rows, down, groups), shared_bytes))
         ]
-        if plans:
-            return min(plans, key=cycles)
-    return None
+        return min(plans, key=cycles, default=None)
+
+    found = fastest(widest)  # more blocks have no strip in the passes
+    if found is None:
+        return fastest(multiprocessors)
+    wider = fastest(2 * widest) if variant.item_bytes > 2 else None
+    return wider if wider and cycles(wider) < _CLEARLY * cycles(found) else found
 
 
 def _row_groups(variant: Variant, batch: int) -> list[tuple[int, int]]:

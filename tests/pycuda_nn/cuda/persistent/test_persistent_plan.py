@@ -74,6 +74,15 @@ def test_the_partitions_that_were_measured_are_in_their_order() -> None:
         assert (case.plan().row_groups, case.plan().column_groups) == groups
 
 
+def test_in_float32_the_update_can_need_more_blocks_than_strips() -> None:
+    """Microseconds on an H100: 4 x 33: 22.8, 4 x 19: 27.6."""
+    sizes = (784, 300, 300, 300, 10)
+    floats = Case(sizes=sizes, batch=64, precision="float32", optimizer="adam", dropout=0.5)
+    short_numbers = dataclasses.replace(floats, precision="bf16")
+    assert [floats.plan().row_groups, floats.plan().column_groups] == [4, 33]
+    assert [short_numbers.plan().row_groups, short_numbers.plan().column_groups] == [4, 19]
+
+
 def facts(**changes: Any) -> Any:
     return SimpleNamespace(compute_capability=(9, 0), **(H200 | changes))
 

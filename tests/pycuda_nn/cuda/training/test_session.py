@@ -35,7 +35,7 @@ pytestmark = pytest.mark.gpu
 def no_tiny_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Test the captured step, unless a test asks for the tiny kernel or for the fastest path."""
     if request.node.get_closest_marker("usefixtures") is None:
-        monkeypatch.setattr(Paths, "add_tiny", lambda *_: None)
+        monkeypatch.setattr(Paths, "add_tiny", lambda *_, **__: None)
 
 
 @pytest.fixture
