@@ -48,7 +48,7 @@ class PersistentKernel:
             plan: Distribution of the work, from ``recognise``.
             stack: The network.
             recipe: The recipe of the plan.
-            precision: ``bf16`` or ``fp16``.
+            precision: The precision of the plan.
             options: Additional compiler options.
 
         Raises:

@@ -23,8 +23,8 @@ def recognise(
 ) -> KernelPlan | NotCovered:
     """Return the plan of the persistent kernel for a training on a GPU, or why it has none.
 
-    It supports 1 to 4 hidden layers, up to 64 outputs, batches of up to 1,024 rows, bf16 and fp16,
-    and every optimizer, activation, dropout and loss with kernels. The weights and their moments
+    It supports 1 to 4 hidden layers, up to 64 outputs, batches of up to 1,024 rows, and every
+    precision, optimizer, activation, dropout and loss with kernels. The weights and their moments
     must fit in registers and the operands of a step in shared memory: up to about a million weights
     on an H200, two thirds of that with Adam.
     """

@@ -15,7 +15,7 @@
 // the rows of the next step, draw its dropout, count arrivals, empty buffers, and sum losses.
 //
 // Fragments that are read directly from the exchange have 16 bytes per lane: lane t has k = 8 t to
-// 8 t + 7 of 32. This permutes k in the same way for both operands of mma.
+// 8 t + 7 of 32 (floats: 4 t to 4 t + 3 of 16). This permutes k in the same way for both operands of mma.
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     train_steps(const __grid_constant__ Persistent a) {

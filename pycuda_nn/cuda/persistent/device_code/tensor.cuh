@@ -86,7 +86,8 @@ template <int ID, int N> __device__ __forceinline__ void barrier_arrive() {
 }
 
 // ---- words that blocks exchange. A word is EMPTY until it is written. Conversion to T gives only
-// one bit pattern of NaN, which differs from EMPTY: no pair of results and no sum equals it.
+// one bit pattern of NaN, which differs from EMPTY: no pair of results and no sum equals it. Floats
+// that are not sums become words by word_of.
 constexpr unsigned EMPTY = 0xffffffffu;
 
 __device__ __forceinline__ void peek(uint4& to, const void* at) {

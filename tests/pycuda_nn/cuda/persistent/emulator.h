@@ -237,22 +237,15 @@ inline float warp_sum(float x) {
 // ---- tensor.cuh
 #if defined(T_FLOAT)
 inline float tensor_float(unsigned word) { return __uint_as_float(word & 0xffffe000u); }
-inline void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
-                unsigned b1) {
-  const unsigned mine[] = {a0, a1, a2, a3, b0, b1};
-  auto* all = emulator::exchange<6>(mine);
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  for (int e = 0; e < 4; e++)
-    for (int k = 0; k < 8; k++) {
-      const unsigned a = all[g * 4 + k % 4][e / 2 + k / 4 * 2];
-      const unsigned b = all[(2 * t + e % 2) * 4 + k % 4][4 + k / 4];
-      c[e] += tensor_float(a) * tensor_float(b);
-    }
-}
+inline float product_of_words(unsigned a, unsigned b) { return tensor_float(a) * tensor_float(b); }
 #else
 inline unsigned pair(float even, float odd) { return bits(even) | (unsigned)bits(odd) << 16; }
 inline float even(unsigned both) { return to_float(T{(unsigned short)both}); }
 inline float odd(unsigned both) { return to_float(T{(unsigned short)(both >> 16)}); }
+inline float product_of_words(unsigned a, unsigned b) {
+  return even(a) * even(b) + odd(a) * odd(b);
+}
+#endif
 
 inline void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
                 unsigned b1) {
@@ -263,9 +256,10 @@ inline void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a
     for (int k = 0; k < 8; k++) {
       const unsigned a = all[g * 4 + k % 4][e / 2 + k / 4 * 2];
       const unsigned b = all[(2 * t + e % 2) * 4 + k % 4][4 + k / 4];
-      c[e] += even(a) * even(b) + odd(a) * odd(b);
+      c[e] += product_of_words(a, b);
     }
 }
+#if !defined(T_FLOAT)
 inline void load_transposed(unsigned (&to)[4], const T* row) {
   unsigned mine[2];
   memcpy(mine, &row, 8);
