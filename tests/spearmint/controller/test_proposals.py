@@ -129,7 +129,7 @@ def test_ctrl_c_while_trials_start_does_not_wait_for_a_poll(make_loop) -> None:
         def wait(self, jobs: object, timeout_s: float) -> None:
             pytest.fail("it waits")
 
-    loop = make_loop(Queue(), finished=100, concurrent=50)
+    loop = make_loop(Queue(), finished=100, concurrent=50, polling_s=600.0)
     assert loop.run().queued == 30
     (line,) = (line for line in loop.observer.lines if "continue in the queue" in line)
     assert "30 trials" in line
