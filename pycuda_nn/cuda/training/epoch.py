@@ -164,8 +164,10 @@ def moments_after(
     weights: Weights,
     network: Network,
 ) -> list[npt.NDArray[np.float32]]:
-    """Return the first moment of each parameter after full steps with rates of 0."""
-    weights.clear_moments()
+    """Return the first moment of each parameter after full steps with rates of 0.
+
+    The moments must be zero at the start.
+    """
     cuda.memset_d32(source.clock, 0, 4)
     epoch.launch_full(steps)
     stream.synchronize()

@@ -157,8 +157,7 @@ class CudaSession(Session):
         placed = place_rows(self._memory, self._module, self._plan, parts, main, self._options)
         self._take({name: self._kept(rows) for name, rows in placed})
         self._noise()
-        resident = self._rows["train"].resident
-        self._epoch = self._epoch_on(self._found, self._tiny, resident=resident)
+        self._epoch = self._fastest(params)
         self._restart(params)
 
     def _prepare(self, parts: Mapping[str, Split], params: Array) -> None:
@@ -239,16 +238,15 @@ class CudaSession(Session):
             grid = (-(-n // _THREADS), 1)
             self._module.launch("noise", grid, _THREADS, self._streams.main, address, n)
 
-    def _epoch_on(
-        self, found: KernelPlan | NotCovered, tiny: TinyPlan | NotCovered, *, resident: bool
-    ) -> Epoch:
+    def _fastest(self, params: Array) -> Epoch:
         """Return the steps of an epoch by the fastest path, and log the path."""
+        found, tiny, resident = self._found, self._tiny, self._rows["train"].resident
         what = f"{self._plan.stack}, {self._plan.precision.name}, minibatch {self._batch:,}"
         # The tiny kernel has float32 products in each precision: 16 bits are not comparable.
         comparable = self._plan.precision.item_bytes == 4
         paths = Paths(
             self._seconds, self._gemms.where, self._name(), tune=self._gemms.tune,
-            gradients=self._gradients if comparable else None,
+            gradients=functools.partial(self._gradients, params) if comparable else None,
         )  # fmt: skip
         if isinstance(found, KernelPlan) and resident:
             source = source_of(found)
@@ -258,8 +256,9 @@ class CudaSession(Session):
         )
         if isinstance(found, NotCovered):
             reason = found.reason
-        plain = functools.partial(self._graph_epoch, tune=False)
-        paths.add("captured step", self._graph_epoch, reason, source=self._code(), plain=plain)
+        tuned = functools.partial(self._graph_epoch, params)
+        plain = functools.partial(tuned, tune=False)
+        paths.add("captured step", tuned, reason, source=self._code(), plain=plain)
         if isinstance(tiny, TinyPlan):
             same_numbers = self._plan.precision.item_bytes == 4
             paths.add_tiny(tiny, lambda: self._tiny_epoch(tiny), preferred=same_numbers)
@@ -275,7 +274,7 @@ class CudaSession(Session):
         main = self._streams.main
         return TinyEpoch(kernel, self._module, self._weights, self._source, main, self._n)
 
-    def _graph_epoch(self, *, tune: bool = True) -> GraphEpoch:
+    def _graph_epoch(self, params: Array, *, tune: bool = True) -> GraphEpoch:
         tune = tune and self._gemms.tune
         full, main = self._step_of(self._batch, tune=tune), self._streams.main
         n_steps = self._n // self._batch
@@ -292,12 +291,16 @@ class CudaSession(Session):
             refine(
                 full, self._gemms, try_steps, self._name(), source=self._code(),
                 most_steps=min(STEPS_A_GRAPH, n_steps),
-                gradients=lambda steps: self._gradients(GraphEpoch(full, steps, None)),
+                gradients=lambda steps: self._gradients(params, GraphEpoch(full, steps, None)),
             )  # fmt: skip
         return GraphEpoch(full, n_steps, self._rest())
 
-    def _gradients(self, epoch: Epoch) -> list[Array]:
-        """Return the first moments after a few full steps with rates of 0, by parameter."""
+    def _gradients(self, params: Array, epoch: Epoch) -> list[Array]:
+        """Return the first moments after a few full steps with rates of 0, by parameter.
+
+        A gradient that is not finite makes NaN of a weight also with a rate of 0.
+        """
+        self._restart(params)
         steps, network = min(STEPS_A_GRAPH, self._n // self._batch), self._plan.stack.network
         weights, main = self._weights, self._streams.main
         return moments_after(epoch, steps, self._source, main, weights, network)
