@@ -97,17 +97,22 @@ def test_python_and_the_kernels_agree_on_every_struct() -> None:
 @needs_nvcc
 @pytest.mark.slow
 @pytest.mark.parametrize("tiling", TILINGS, ids=lambda tiling: f"{tiling.n} x{tiling.cluster}")
-@pytest.mark.parametrize(("kind", "activation"), [("BFLOAT16", 0), ("HALF", 1)])
-def test_the_data_gradient_compiles(tiling: Tiling, kind: str, activation: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "activation"), [("BFLOAT16", "relu"), ("HALF", "tanh"), ("BFLOAT16", "x * sigmoid(x)")]
+)
+def test_the_data_gradient_compiles(tiling: Tiling, kind: str, activation: str) -> None:
     assert NVCC is not None
+    stack = recognise(Network.from_sizes((8, 6, 3), activation=activation))
+    assert isinstance(stack, DenseStack)
+    number = stack.activation_number
     size, offset = ctypes.sizeof(structs.DataGrad), structs.DataGrad.outputs.offset
     checks = (
         f"static_assert(sizeof(Shared) == {tiling.shared_bytes()});\n"
         f"static_assert(sizeof(DataGrad) == {size});\n"
         f"static_assert(__builtin_offsetof(DataGrad, outputs) == {offset});"
     )
-    options = ["-std=c++17", f"-DT_{kind}", f"-DACTIVATION={activation}", *OPTIONS]
-    source = kernel_source(*DATA_GRAD_FILES) + checks
+    options = ["-std=c++17", f"-DT_{kind}", f"-DACTIVATION={number}", *OPTIONS]
+    source = stack.functions() + kernel_source(*DATA_GRAD_FILES) + checks
     options += ["-Werror", "all-warnings", *tiling.options()]
     assert NVCC.compile(source, "sm_90a", options)
     assert tiling.shared_bytes() <= 227 << 10
