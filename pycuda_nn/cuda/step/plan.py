@@ -14,7 +14,14 @@ from pycuda_nn.cuda.runtime.precision import Precision
 from pycuda_nn.cuda.runtime.structs import Activation, Biases, Head, Update
 from pycuda_nn.cuda.stack import DenseStack
 from pycuda_nn.cuda.step import head
-from pycuda_nn.cuda.step.sources import HEAD_FILES, ORDER_FILES, ORDER_SIGNATURES, STEP_FILES
+from pycuda_nn.cuda.step.sources import (
+    DATA_GRAD_FILES,
+    HEAD_FILES,
+    ORDER_FILES,
+    ORDER_SIGNATURES,
+    STEP_FILES,
+)
+from pycuda_nn.cuda.step.tilings import TILINGS
 from pycuda_nn.cuda.step.weights import optimizer_number
 from pycuda_nn.protocols import TrainingRecipe
 
@@ -102,4 +109,4 @@ class TrainingPlan:
     def code(self, facts: Facts, master_kind: int) -> str:
         """Return an identifier of this version of the kernels on a GPU, for cached choices."""
         source, _, options = self.program(master_kind)
-        return cache.key(source, *options)
+        return cache.key(source, *options, kernel_source(*DATA_GRAD_FILES), repr(TILINGS))
