@@ -139,16 +139,18 @@ class Paths:
         if problem:
             path = next(iter(made))
             return path, self._makers[path]() if path in self._plain else made[path], problem
-        seconds = {path: self._seconds(epoch) for path, epoch in made.items()}
+        seconds, final = {path: self._seconds(epoch) for path, epoch in made.items()}, set(made)
         for path in self._plain:
             others = [seconds[other] for other in made if other != path]
             if min(others) > _CLEARLY * seconds[path]:
                 made[path] = self._makers[path]()
                 seconds[path] = self._seconds(made[path])
+            else:
+                final.remove(path)
         ranked = self._agreeing(sorted(seconds, key=seconds.__getitem__), made)
         times = ", ".join(f"{path} {seconds[path] * 1e6:.1f}" for path in ranked)
         chosen, why = _split(cache.keep(name, f"{ranked[0]}\n{times} us a step".encode()))
-        return chosen, made[chosen], why
+        return chosen, made[chosen] if chosen in final else self._makers[chosen](), why
 
     def _agreeing(self, ranked: list[str], made: Mapping[str, Epoch]) -> list[str]:
         """Return the paths without those whose gradients are not those of the captured step."""

@@ -207,3 +207,18 @@ def test_a_path_whose_gradients_differ_from_the_captured_step_is_not_used(
     warnings = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert len(warnings) == (chosen == "captured")
     assert all("tiny kernel, 1 block" in text for text in warnings)
+
+
+def test_a_captured_step_instead_of_a_path_with_other_gradients_is_tuned() -> None:
+    moments = {"persistent": np.zeros(3, np.float32), "plain": np.ones(3, np.float32)}
+    for made in (["persistent", "plain", "tuned"], ["tuned"]):  # the second time from the cache
+        trial = Three({})
+        trial.paths = Paths(
+            {"persistent": 10e-6, "plain": 30e-6}.__getitem__,  # type: ignore[arg-type]
+            "a GPU",
+            "a network",
+            tune=True,
+            gradients=lambda epoch: [moments[epoch]],  # type: ignore[index]
+        )
+        assert trial.fastest() == "tuned"
+        assert trial.made == made
