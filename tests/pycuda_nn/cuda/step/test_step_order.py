@@ -62,6 +62,10 @@ class Gemm:
         p = self.product
         stream.queue("product", [p.a, p.b, p.relu_bias, p.d if p.beta else 0], [p.d])
 
+    def kind(self) -> str:
+        p = self.product
+        return f"{p.m} {p.n} {p.k} {p.trans_a} {p.trans_b}"
+
     def launch_with(self, epilogue: Any, stream: Any) -> None:
         p, u = self.product, epilogue.arguments
         if epilogue.code.number == 3:
