@@ -5,16 +5,17 @@ constexpr int DEPTH = 8 * WORD;                        // of one mma
 
 constexpr bool EXACT = PLAN_EXACT;  // floats are multiplied as floats, not as numbers of 11 bits
 
+// The NaN that equals EMPTY becomes another: a parameter can be any.
+__device__ __forceinline__ unsigned word_of(float x) {
+  const unsigned u = __float_as_uint(x);
+  return u == EMPTY ? EMPTY - 1 : u;
+}
+
 #if defined(T_FLOAT)
 typedef uint2 Pair;  // two neighbours in a row
 constexpr unsigned ONES = 0x3f800000u;
 constexpr float LEAST = 1.2e-38f;  // of the positive numbers that T does not round to 0
 
-// Arithmetic can give the NaN that equals EMPTY.
-__device__ __forceinline__ unsigned word_of(float x) {
-  const unsigned u = __float_as_uint(x);
-  return u == EMPTY ? EMPTY - 1 : u;
-}
 __device__ __forceinline__ Pair pair(float even, float odd) {
   return {word_of(even), word_of(odd)};
 }

@@ -89,7 +89,7 @@ struct Parameters : Passes {
 #pragma unroll
       for (int e = 0; e < 2; e++)
         publish(to.biases(bias_at<l> + row + g + e * 8),
-                __float_as_uint(s.biases[biases_at<l> + part.row + g + e * 8].value));
+                word_of(s.biases[biases_at<l> + part.row + g + e * 8].value));
   }
 
   template <int l> __device__ __forceinline__ void share_all(Turn to) {

@@ -158,10 +158,14 @@ def test_float32_is_as_accurate_as_numpy(tmp_path: Path) -> None:
 
 @needs_gcc
 @pytest.mark.slow
-def test_a_nan_with_the_bits_of_an_empty_word_does_not_stop_the_kernel(tmp_path: Path) -> None:
-    case = Case(sizes=(33, 50, 7), batch=16, precision="float32", steps=2)
+@pytest.mark.parametrize("place", [slice(5), slice(-5, None)], ids=["weights", "biases"])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_nan_with_the_bits_of_an_empty_word_does_not_stop_the_kernel(
+    precision: str, place: slice, tmp_path: Path
+) -> None:
+    case = Case(sizes=(33, 50, 7), batch=16, precision=precision, steps=2)
     arrays = case.arrays()
-    arrays["params"][:5] = np.full(5, 0xFFFFFFFF, dtype=np.uint32).view(np.float32)
+    arrays["params"][place] = np.full(5, 0xFFFFFFFF, dtype=np.uint32).view(np.float32)
     losses = Emulation(case, case.plan(), tmp_path).run(arrays, (2,))["losses"]
     assert np.isnan(losses).all()
 
