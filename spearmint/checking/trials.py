@@ -107,10 +107,12 @@ def _of_trial(session: Session, driver: Driver, trial: Trial, *, runs: bool) -> 
                 "The job is terminated.",
                 _ending(driver, folder),
             )
-    elif read_result(folder, session.study.key(trial)) and not driver.has_job(folder):
-        outcomes = Outcomes(
-            session.study, session.layout, driver, Collected(), on_end=lambda ended: None
-        )
+        return
+    outcomes = Outcomes(
+        session.study, session.layout, driver, Collected(), on_end=lambda ended: None
+    )
+    has_result = read_result(folder, session.study.key(trial)) is not None
+    if has_result and not outcomes.failure_of_all(trial, folder) and not driver.has_job(folder):
         yield Problem(
             f"{trial.label} has a result that is not in the database",
             "The result is stored.",

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from spearmint.controller.events import StudyCounts
 from spearmint.controller.outcomes import Outcomes
-from spearmint.controller.running_trial import RunningTrial, ask_to_stop
+from spearmint.controller.running_trial import RunningTrial, ask_to_stop, share_in
 from spearmint.drivers import Driver, DriverSettings, make_driver
-from spearmint.layout import BATCH, read_json
 from spearmint.model import Trial, TrialState
 from spearmint.requests.applying import apply
 from spearmint.requests.inbox import Action, Inbox
@@ -97,9 +96,8 @@ def _end_job(driver: Driver, session: Session, trial: Trial) -> float:
     job = driver.adopt(job_folder)
     if job is None:
         return 0.0
-    trials = (read_json(job_folder.spec) or {}).get(BATCH, [trial.id])
     waiting = not folder.runner.exists()
-    running = RunningTrial(trial, folder, job, job_folder, 1.0 / len(trials), waiting)
+    running = RunningTrial(trial, folder, job, job_folder, share_in(job_folder), waiting)
     seconds = running.charged_s()
     if running.is_in_batch:
         ask_to_stop(folder)

@@ -16,7 +16,7 @@ from spearmint.layout import Layout, TrialFolder
 from spearmint.model import Language, Result, Trial
 from spearmint.store.study import Study
 from spearmint.trial.attempts import add_attempt
-from spearmint.trial.batch.remote import bring_back, bring_files
+from spearmint.trial.batch.remote import bring_back, bring_files, forget_result
 from spearmint.trial.gpu_memory import last_gpu_memory_error
 from spearmint.trial.results import read_result
 
@@ -79,6 +79,13 @@ class Outcomes:
         """Return why a job of several trials failed if ``trial`` is to be retried alone, or ""."""
         result = read_result(folder, self.study.key(trial))
         return result.reason if result is not None and self._is_retried(trial, result) else ""
+
+    def take_failure_of_all(self, trial: Trial, folder: TrialFolder) -> str:
+        """Return the same, and delete the result: a failure counts once, also after a kill."""
+        failure = self.failure_of_all(trial, folder)
+        if failure:
+            forget_result(self.layout.job(trial.id), trial.id, folder)
+        return failure
 
     def _is_retried(self, trial: Trial, result: Result) -> bool:
         return result.together and trial.lost < self.study.experiment.max_retries

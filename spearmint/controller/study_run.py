@@ -16,7 +16,7 @@ from spearmint.controller.next_trials import NextTrials
 from spearmint.controller.outcomes import Outcomes
 from spearmint.controller.paused_trials import PausedTrials
 from spearmint.controller.pruning import has_bad_reports
-from spearmint.controller.running_trial import RunningTrial, ask_to_stop, jobs_of
+from spearmint.controller.running_trial import RunningTrial, ask_to_stop, divide, jobs_of, share_in
 from spearmint.controller.signals import StopRequest
 from spearmint.controller.submission import prepare_job
 from spearmint.controller.tally import Tally
@@ -168,6 +168,7 @@ class StudyRun:
         for trial in running:
             self._resume_trial(trial, adopted)
             self._report_ended()
+        divide(self._running.values())
 
     def _resume_trial(self, trial: Trial, adopted: dict[Path, Job | None]) -> None:
         folder, job_folder = self.layout.folder(trial.id), self.layout.job(trial.id)
@@ -175,10 +176,10 @@ class StudyRun:
             adopted[job_folder.path] = self.driver.adopt(job_folder)
         job = adopted[job_folder.path]
         if job is not None:
-            self._add_running(trial, job, job_folder)
+            self._add_running(trial, job, job_folder, share=share_in(job_folder))
         elif not self._outcomes.store_result(trial, folder):
             end, fidelity = "ended while no controller ran", self.experiment.fidelity
-            failure = self._outcomes.failure_of_all(trial, folder)
+            failure = self._outcomes.take_failure_of_all(trial, folder)
             if failure:
                 end, trial = failure, self.study.add_loss(trial)
             elif fidelity is not None and trial.rungs and folder.result.exists():
@@ -265,14 +266,14 @@ class StudyRun:
         """Store a trial that has its result, before its job ends."""
         if self._outcomes.store_job_result(running):
             self._leave(running)
-        elif running.is_in_batch:
-            running.result_since = running.result_since or time.time()
+        elif running.is_in_batch and running.outlasts_result(EXIT_GRACE_S):
+            self._terminate(running, "ended")
 
     def _leave(self, running: RunningTrial) -> None:
         """Remove an ended trial; watch its job until it ends, if this was the last trial."""
         del self._running[running.trial.id]
-        is_last = not running.is_in_batch or running.job not in jobs_of(self._running.values())
-        watch = self._ending.add if is_last else self._ending.note
+        others = divide(self._running.values())[running.job] if running.is_in_batch else 0
+        watch = self._ending.note if others else self._ending.add
         watch(running.job, running.trial.id)
 
     def _settle(self, running: RunningTrial) -> None:
@@ -281,15 +282,14 @@ class StudyRun:
         self._ending.forget(running.job)
         lost = self._outcomes.settle(running)
         if lost is not None:
-            is_alone = bool(self._outcomes.failure_of_all(running.trial, running.folder))
+            is_alone = bool(self._outcomes.take_failure_of_all(running.trial, running.folder))
             self._next.retry(lost, alone=is_alone)
 
     def _terminate_overdue(self, running: RunningTrial) -> None:
         """Terminate a job that does not exit after its result, or exceeds the trial timeout."""
-        now, limit = time.time(), self.experiment.trial_timeout_s
+        limit = self.experiment.trial_timeout_s
         if not self.driver.detaches and running.job_folder.result.exists():
-            running.result_since = running.result_since or now
-            if now - running.result_since > EXIT_GRACE_S:
+            if running.result_age() > EXIT_GRACE_S:
                 self.driver.cancel([running.job])
         elif limit is not None and running.seconds() > limit and not running.ended_by:
             self._terminate(running, "timeout")

@@ -18,8 +18,8 @@ class ResultFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        self._path, self._pid = path, os.getpid()
+        self._temporary = path.with_name(f".{path.name}.{self._pid}")
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         self._fd = os.open(self._temporary, flags, 0o644)
         os.pwrite(self._fd, b" " * _RESERVED_BYTES, 0)
@@ -30,6 +30,9 @@ class ResultFile:
 
     def write(self, data: object) -> None:
         """Write ``data`` as JSON and rename the temporary file to result.json."""
+        if os.getpid() != self._pid:  # a child process: this descriptor is not its own
+            write_json(self._path, data, durable=True)
+            return
         text = json.dumps(data).encode()
         try:
             os.pwrite(self._fd, text, 0)

@@ -51,7 +51,7 @@ class Batch:
             if not folder.spec.exists():  # a host without the directory of the search
                 folder = remote_folder(job, own["job_id"])
                 folder.path.mkdir(parents=True, exist_ok=True)
-            if folder.result.exists():  # told before the job was restarted
+            if folder.result.exists() or folder.stop.exists():  # before the job was (re)started
                 continue
             write_json(folder.runner, runner)
             folder.files.mkdir(exist_ok=True)
@@ -79,7 +79,7 @@ class Batch:
         return {"value": 0.0}
 
     def _end(self, trial: BatchTrial, result: Mapping[str, Any] | None) -> None:
-        """Store the result of a trial; None if it was stopped, which is stored already."""
+        """Store the result of a trial; None if that it was stopped, or its result, is stored."""
         self._share_time()
         file, seconds = self._files.pop(trial.id), self._seconds.pop(trial.id)
         if result is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from spearmint.layout import TrialFolder
@@ -27,15 +27,33 @@ def send_files(job: TrialFolder, trials: Iterable[tuple[int, TrialFolder]]) -> N
     shutil.rmtree(job.files, ignore_errors=True)
     for number, folder in trials:
         if folder.files.is_dir() and any(folder.files.iterdir()):
-            target = remote_folder(job, number).files
-            shutil.copytree(folder.files, target, symlinks=True, copy_function=_link_or_copy)
+            _merge(folder.files, remote_folder(job, number).files, _link_or_copy)
 
 
-def _link_or_copy(source: str, target: str) -> None:
+def _merge(source: Path, target: Path, copy: Callable[[Path, Path], object]) -> None:
+    """Copy a folder into another one. Links are copied, and replaced, but not followed."""
+    target.mkdir(parents=True, exist_ok=True)
+    for entry in source.iterdir():
+        there = target / entry.name
+        is_folder = entry.is_dir() and not entry.is_symlink()
+        if there.is_dir() and not there.is_symlink():
+            if not is_folder:
+                shutil.rmtree(there)
+        else:
+            there.unlink(missing_ok=True)
+        if is_folder:
+            _merge(entry, there, copy)
+        elif entry.is_symlink():
+            there.symlink_to(entry.readlink())
+        elif entry.is_file():  # not a socket or a pipe
+            copy(entry, there)
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
     try:
-        os.link(source, target, follow_symlinks=False)
+        os.link(source, target)
     except OSError:
-        shutil.copy2(source, target, follow_symlinks=False)
+        shutil.copy2(source, target)
 
 
 def bring_back(job: TrialFolder, trial_id: int, folder: TrialFolder) -> None:
@@ -62,7 +80,15 @@ def bring_files(job: TrialFolder, trial_id: int, folder: TrialFolder) -> None:
     """
     sent = remote_folder(job, trial_id)
     if _was_used(sent) and sent.files.is_dir() and not sent.files.is_symlink():
-        shutil.copytree(sent.files, folder.files, symlinks=True, dirs_exist_ok=True)
+        _merge(sent.files, folder.files, shutil.copy2)
+
+
+def forget_result(job: TrialFolder, trial_id: int, folder: TrialFolder) -> None:
+    """Delete the result of a trial that is retried, and what a host sent of it."""
+    sent = remote_folder(job, trial_id)
+    if _was_used(sent):
+        sent.result.unlink(missing_ok=True)
+    folder.result.unlink(missing_ok=True)
 
 
 def _was_used(sent: TrialFolder) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,18 @@ from spearmint.trial.languages import Spec, numbers_of, to_arrays
 from spearmint.trial.outputs import BadResult
 from spearmint.trial.reporting import add_report
 
+_LOCK = threading.RLock()  # of all trials of the process: the time of one depends on the others
+os.register_at_fork(
+    before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+)
+
 
 class BatchTrial:
     """A trial that trains together with others in one process.
 
     Each trial gets its own result by :meth:`tell` or :meth:`fail`, which are stored at once; the
     first of these calls counts. A trial without one when ``main_batch`` returns has failed.
+    Threads and child processes of the job can call all methods.
 
     Attributes:
         id: Number of the trial, which ``main`` receives as ``job_id``.
@@ -40,14 +48,19 @@ class BatchTrial:
     @property
     def has_ended(self) -> bool:
         """Whether it has a result, or was stopped: it needs no more training."""
-        return self._has_ended or self.is_stopped
+        with _LOCK:
+            if not self._has_ended and self.folder.result.exists():  # told by a child process
+                self._end(None)
+            return self._has_ended or self.is_stopped
 
     @property
     def is_stopped(self) -> bool:
         """Whether the pruner or a user has stopped it; its result is not stored any more."""
-        if not self._has_ended and self.folder.stop.exists():
-            self._end(None)
-        return self.folder.stop.exists()
+        is_stopped = self.folder.stop.exists()
+        with _LOCK:
+            if is_stopped and not self._has_ended:
+                self._end(None)
+        return is_stopped
 
     def steps(self, last: int, after: int = 0) -> range:
         """Return the steps to train now, as :func:`spearmint.steps` for a trial of its own."""
@@ -72,6 +85,8 @@ class BatchTrial:
             result = numbers_of(self.spec, value, f"trial {self.id} got")
         except BadResult as error:
             result = {"reason": str(error)}
+        except Exception as error:  # noqa: BLE001 - such as of a GPU that has the number
+            result = failure_of(error, Path(self.spec["directory"]))
         self._tell(result)
 
     def fail(self, reason: str | BaseException) -> None:
@@ -86,8 +101,9 @@ class BatchTrial:
             self._tell({"reason": " ".join(str(reason).split()) or "failed"})
 
     def _tell(self, result: Mapping[str, Any]) -> None:
-        if not self.has_ended:
-            self._end(result)
+        with _LOCK:
+            if not self.has_ended:
+                self._end(result)
 
     def _end(self, result: Mapping[str, Any] | None) -> None:
         self._has_ended = True

@@ -250,3 +250,28 @@ def test_regions_have_jobs_of_their_own(make_experiment: MakeExperiment) -> None
     for region in ("us", "jp"):
         names = [path.name for path in Layout(experiment.root, region).batches.iterdir()]
         assert sorted(names) == ["00000001", "00000005"]
+
+
+def test_check_leaves_a_failure_of_the_whole_job_to_the_retries(
+    make_experiment: MakeExperiment,
+) -> None:
+    code = """
+import os, time
+
+def main_batch(trials):
+    while not os.path.exists("go"):
+        time.sleep(0.02)
+    if len(trials) > 1:
+        raise RuntimeError("too many")
+    trials[0].tell(trials[0].params["x"])
+"""
+    experiment = make_experiment(code, BATCH)
+    controller = experiment.start("--max-finished-jobs=4")
+    job = runner(experiment)
+    os.killpg(controller.pid, signal.SIGKILL)
+    end(controller)
+    (experiment.root / "go").touch()
+    until(lambda: not is_running(job))
+    assert experiment.command("check").returncode == 0
+    assert experiment.run("--max-finished-jobs=4").returncode == 0
+    assert complete(experiment) == [1, 2, 3, 4]

@@ -2,81 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 from optuna.pruners import MedianPruner
 
 from spearmint.controller import ending
 from spearmint.controller.events import StudyCounts
-from spearmint.drivers import Job, JobEnd, JobRequest, JobState
+from spearmint.drivers import Job, JobRequest
 from spearmint.fidelity import Fidelity
-from spearmint.layout import BATCH, Layout, TrialFolder, read_json, write_json
+from spearmint.layout import read_json
 from spearmint.model import Trial, TrialState
 from spearmint.requests.inbox import Action, Inbox, Request
-from spearmint.trial.results import TOGETHER
-from tests.spearmint.fakes import FakeDriver
-
-
-class Batches(FakeDriver):
-    """Ends trials by number: a value, a reason, None for none, or "stay" for one that trains on.
-
-    A job ends when each of its trials has one of these but "stay".
-    """
-
-    def __init__(self, outcomes: Mapping[int, list[object]] | None = None) -> None:
-        super().__init__(outcomes)
-        self.sizes: list[list[int]] = []
-        self.started: dict[Job, tuple[TrialFolder, list[int]]] = {}
-        self.explained = 0
-
-    def submit(self, request: JobRequest) -> Job:
-        assert request.folder.path.parent.name == "batches"
-        members = self.members(request.folder)
-        for job, (folder, earlier) in self.started.items():
-            if job not in self.ended:
-                assert folder != request.folder, "an earlier job with this folder still runs"
-                assert not set(earlier) & set(members), "a trial still is in another job"
-        self.sizes.append(members)
-        made = super().submit(request)
-        self.started[made] = request.folder, members
-        return made
-
-    def members(self, folder: TrialFolder) -> list[int]:
-        return read_json(folder.spec)[BATCH]
-
-    def folder_of(self, job: Job, trial_id: int) -> TrialFolder:
-        return Layout(self.folders[job].path.parents[1]).folder(trial_id)
-
-    def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
-        for job in [job for job in jobs if job not in self.ended]:
-            trains = [self.step(job, number) for number in self.members(self.folders[job])]
-            if not any(trains):
-                self.ended.add(job)
-
-    def step(self, job: Job, trial_id: int) -> bool:
-        """Take one step of a trial; return whether it trains on."""
-        folder = self.folder_of(job, trial_id)
-        if folder.result.exists() or folder.stop.exists():
-            return False
-        plan = self.outcomes.get(trial_id, [])
-        outcome = plan.pop(0) if plan else float(trial_id)
-        if outcome == "stay":
-            return True
-        if outcome is not None:
-            result = {"reason": outcome} if isinstance(outcome, str) else {"value": outcome}
-            self.write(folder, {**result, "seconds": 1.0})
-        return False
-
-    def write(self, folder: TrialFolder, result: dict[str, object]) -> None:
-        write_json(folder.result, {**result, "key": read_json(folder.spec)["key"]})
-
-    def explain(self, job: Job) -> JobEnd:
-        self.explained += 1
-        return super().explain(job)
-
-
-def states(trials: Collection[Trial]) -> dict[int, TrialState]:
-    return {trial.id: trial.state for trial in trials}
+from tests.spearmint.controller.batch_fakes import Batches, states
 
 
 def test_a_job_has_as_many_trials_as_are_still_wanted(make_loop) -> None:
@@ -141,43 +76,6 @@ def test_with_more_retries_only_the_last_one_is_alone(make_loop) -> None:
     driver = Batches({1: [None, None, 1.0], 2: [None, None, 2.0]})
     make_loop(driver, batch=2, finished=2, max_retries=2).run()
     assert driver.sizes == [[1, 2], [1, 2], [1], [2]]
-
-
-class Fails(Batches):
-    """The first job fails with a reason that is not that of one trial."""
-
-    def wait(self, jobs: Collection[Job], timeout_s: float) -> None:
-        if len(self.folders) > 1:
-            super().wait(jobs, timeout_s)
-            return
-        (job,) = self.folders
-        for number in (2, 3):
-            failure = {"reason": "RuntimeError: bad", TOGETHER: True, "seconds": 1.0}
-            self.write(self.folder_of(job, number), failure)
-        self.step(job, 1)
-        self.ended.add(job)
-
-
-def test_a_failure_of_the_whole_job_is_not_that_of_each_trial(make_loop) -> None:
-    driver = Fails({3: ["RuntimeError: bad"]})
-    search = make_loop(driver, batch=3, finished=3, max_retries=5)
-    search.run()
-    assert driver.sizes == [[1, 2, 3], [2], [3], [4]]
-    assert states(search.study.trials()) == {
-        1: TrialState.COMPLETE,
-        2: TrialState.COMPLETE,
-        3: TrialState.BROKEN,
-        4: TrialState.COMPLETE,
-    }
-    note = "trial 2 was lost (RuntimeError: bad). Retrying."
-    assert note in search.observer.lines
-
-
-def test_without_retries_it_is(make_loop) -> None:
-    search = make_loop(Fails(), batch=3, finished=3, max_retries=0)
-    search.run()
-    reasons = [trial.reason for trial in search.study.trials()]
-    assert reasons == ["", "RuntimeError: bad", "RuntimeError: bad", "", ""]
 
 
 def test_a_killed_controller_stored_what_had_ended_and_the_next_one_adopts_the_job(
@@ -331,16 +229,3 @@ def test_the_log_and_the_folder_of_a_job_are_found_from_each_trial(make_loop) ->
     assert layout.log(2) == layout.output(2), "its last job had no other trial"
     assert layout.log(4) == layout.output(3)
     assert layout.job(4).path == layout.batches / "00000003"
-
-
-def test_seconds_of_all_trials_add_up_to_the_time_of_the_job(make_loop) -> None:
-    driver = Batches({1: ["stay"], 2: ["stay"]})
-    search = make_loop(driver, batch=2, finished=2)
-    study = search.controller.studies[0]
-    study.resume()
-    study.start_job()
-    for running in study._running.values():
-        running.started -= 100.0
-    assert 100.0 <= study.seconds() < 150.0
-    states = driver.poll(study.jobs)
-    assert set(states.values()) == {JobState.ALIVE}

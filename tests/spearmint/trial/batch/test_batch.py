@@ -4,52 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from spearmint.layout import BATCH, JOB, SPECS, Layout, TrialFolder, write_json
-from spearmint.trial.batch.remote import bring_back, remote_folder, send_files
+from spearmint.layout import Layout
 from spearmint.trial.reporting import read_reports
 from spearmint.trial.results import TOGETHER
+from tests.spearmint.trial.batch.batch_jobs import prepare, result, run
 from tests.waiting import until
-
-
-def prepare(root: Path, code: str, ids: tuple[int, ...], **more: object) -> list[str]:
-    """Write the folders of a job; return the command of its runner."""
-    (root / "wrapper.py").write_text(code)
-    layout = Layout(root)
-    specs = []
-    common = {"directory": str(root), "name": "wrapper", "language": "PYTHON", "region": ""}
-    for n in ids:
-        folder = layout.folder(n)
-        folder.path.mkdir(parents=True)
-        x = {"x": {"kind": "FLOAT", "values": [n / 10]}}
-        spec = {**common, "key": f"k{n}", "job_id": n, "params": x, JOB: ids[0], **more}
-        write_json(folder.spec, spec)
-        specs.append(spec)
-    job = layout.batch(ids[0])
-    job.path.mkdir(parents=True)
-    spec = {**common, "key": "k", "job_id": ids[0], "params": {}, BATCH: ids, SPECS: specs}
-    write_json(job.spec, spec)
-    return [sys.executable, "-m", "spearmint.trial.runner", str(job.path)]
-
-
-def run(root: Path, code: str, ids: tuple[int, ...] = (1, 2, 3), **more: object) -> str:
-    """Run a job to its end; return its output."""
-    argv = prepare(root, code, ids, **more)
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
-
-def result(root: Path, n: int) -> dict[str, Any]:
-    return json.loads(Layout(root).folder(n).result.read_text())
 
 
 def test_each_trial_has_its_parameters_reports_files_and_result(tmp_path: Path) -> None:
@@ -192,6 +157,15 @@ def test_a_stopped_trial_has_no_result(tmp_path: Path) -> None:
     assert not layout.folder(2).result.exists()
 
 
+def test_a_trial_that_was_stopped_before_the_job_began_is_not_trained(tmp_path: Path) -> None:
+    code = "def main_batch(trials):\n    [trial.tell(len(trials)) for trial in trials]\n"
+    argv = prepare(tmp_path, code, (1, 2, 3))
+    Layout(tmp_path).folder(2).stop.touch()
+    assert subprocess.run(argv, check=False).returncode == 0
+    assert [result(tmp_path, n)["value"] for n in (1, 3)] == [2.0, 2.0]
+    assert not Layout(tmp_path).folder(2).result.exists()
+
+
 def test_a_result_after_the_stop_is_not_stored(tmp_path: Path) -> None:
     code = """
 def main_batch(trials):
@@ -231,57 +205,6 @@ def main_batch(trials):
 """
     run(tmp_path, code)
     assert [result(tmp_path, n)["value"] for n in (1, 2, 3)] == [1.0, 2.0, 3.0]
-
-
-def test_a_host_without_the_directory_keeps_the_trials_in_the_folder_of_the_job(
-    tmp_path: Path,
-) -> None:
-    code = """
-def main_batch(trials):
-    for trial in trials:
-        (trial.files / "model").write_text("weights")
-        trial.report(1, 0.5)
-        trial.tell(trial.id) if trial.id != 3 else None
-"""
-    there = tmp_path / "there"
-    there.mkdir()
-    argv = prepare(there, code, (1, 2, 3))
-    shutil.rmtree(Layout(there).jobs)
-    assert subprocess.run(argv, check=False).returncode == 0
-    job, layout = Layout(there).batch(1), Layout(tmp_path)
-    layout.folder(2).path.mkdir(parents=True)
-    for _ in range(2):
-        bring_back(job, 2, layout.folder(2))
-    assert result(tmp_path, 2)["value"] == 2.0
-    assert read_reports(layout.folder(2).reports) == {1: 0.5}
-    assert (layout.folder(2).files / "model").read_text() == "weights"
-    layout.folder(3).path.mkdir()
-    bring_back(job, 3, layout.folder(3))
-    assert "without a result" in result(tmp_path, 3)["reason"]
-
-
-def test_links_of_a_host_are_not_followed(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("{}")
-    job, folder = TrialFolder(tmp_path / "batches" / "1"), TrialFolder(tmp_path / "jobs" / "1")
-    sent = remote_folder(job, 1)
-    sent.path.mkdir(parents=True)
-    folder.path.mkdir(parents=True)
-    sent.runner.write_text("{}")
-    sent.result.symlink_to(secret)
-    bring_back(job, 1, folder)
-    assert not folder.result.exists()
-
-
-def test_a_new_job_begins_with_the_files_of_its_trials(tmp_path: Path) -> None:
-    job, folder = TrialFolder(tmp_path / "batches" / "1"), TrialFolder(tmp_path / "jobs" / "1")
-    folder.files.mkdir(parents=True)
-    (folder.files / "step").write_text("7")
-    stale = remote_folder(job, 2)
-    stale.path.mkdir(parents=True)
-    send_files(job, [(1, folder), (2, TrialFolder(tmp_path / "jobs" / "2"))])
-    assert (remote_folder(job, 1).files / "step").read_text() == "7"
-    assert not stale.path.exists()
 
 
 def test_the_gpu_of_the_job_is_that_of_each_trial(
