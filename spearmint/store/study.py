@@ -60,6 +60,10 @@ TOKEN = "spearmint:token"  # noqa: S105 - names the study, opens nothing
 _MOST_LIVE_REPORTS = 1000  # stored per trial while a pruner watches it
 
 
+def _ignore() -> None:
+    """Do nothing: limits of the search decide when it ends."""
+
+
 class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommending):
     """The trials of one search, in an Optuna study that any Optuna tool can open."""
 
@@ -70,6 +74,8 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
         self.url = url
         self._storage = storage
         self._study = study
+        # A sampler that has proposed every point calls it, which raises outside of ``optimize``.
+        study.stop = _ignore  # type: ignore[method-assign]
         self._distributions = distributions(parents_first(experiment.variables))
         self._tree = tree_of(experiment.variables, experiment.linear)
         self._whole = WholeTrials(study._study_id, list(self._distributions), self._tree)

@@ -151,6 +151,16 @@ def test_a_sampler_that_cannot_is_named(tmp_path: Path, url: str) -> None:
         study.ask()
 
 
+def test_a_sampler_that_has_proposed_every_point_repeats_some(tmp_path: Path, url: str) -> None:
+    study = opened(tmp_path, url, variables=(dataclasses.replace(UNITS, size=1, high=3),))
+    study.use(make_chooser("BruteForceSampler", {}, seed=0))
+    for _ in range(4):
+        study.complete(study.ask(), Result(value=1.0))
+    study.break_(study.ask(), Result(value=None, reason="no"), "")
+    points = [trial.params["units"] for trial in study.trials()]
+    assert sorted(set(points)) == [(1,), (2,), (3,)]
+
+
 def test_a_broken_database_is_an_error_in_words(tmp_path: Path) -> None:
     path = tmp_path / "text.db"
     path.write_text("this is not a database, but has the length of a header " * 20)
