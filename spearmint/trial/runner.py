@@ -73,11 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         sys.stderr.write(f"cannot start the trial: {error}\n")
         return 1
-    os.environ[TRIAL_DIR] = str(folder.files)
-    os.environ[REPORTS_FILE] = str(folder.reports)
-    os.environ[REGION] = spec.get("region", "")
-    if STEPS in spec:
-        export_steps(*spec[STEPS])
+    _export(spec, folder)
     print_every_character()
     monitor = _monitor_gpus(folder, start)
     started = time.time()
@@ -106,6 +102,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     retry_os_error(lambda: result_file.write(outcome), retry_s)
     _mark_done(done_file)
     return 0
+
+
+def _export(spec: Spec, folder: TrialFolder) -> None:
+    """Set the environment variables of the user's code."""
+    os.environ[TRIAL_DIR] = str(folder.files)
+    os.environ[REPORTS_FILE] = str(folder.reports)
+    os.environ[REGION] = spec.get("region", "")
+    if STEPS in spec:
+        export_steps(*spec[STEPS])
 
 
 def _begin(folder: TrialFolder, start: float) -> ResultFile:
