@@ -7,19 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from spearmint.drivers import Driver, DriverSettings
-from spearmint.drivers import queue_driver as driver_module
-from spearmint.drivers import queue_listing as listing_module
-from spearmint.drivers.local import LocalDriver
-from spearmint.drivers.sge import GridEngine, SgeDriver
-from spearmint.drivers.testing import FakeQueue
+from spearmint.drivers import Driver
 from spearmint.fidelity import Fidelity
 from spearmint.store.study import Study
 from spearmint.trial.attempts import read_attempts
-from tests.spearmint.drivers.fake_driver import FakeQueueDriver
-from tests.spearmint.drivers.sge.fake_cell import FakeCell
+from tests.spearmint.drivers.real_jobs import Killed, make_driver
+
+__all__ = ["make_driver"]  # a fixture
 
 HALVES = Fidelity(name="epochs", low=1, high=2, reduction=2)
 CODE = """
@@ -38,32 +32,6 @@ def main(job_id, params):
         report(epoch, job_id + 1 / epoch)
     return job_id + 1 / epoch
 """
-
-
-def local(root: Path) -> Driver:
-    return LocalDriver(DriverSettings(directory=root, max_concurrent=2))
-
-
-def sge(root: Path) -> Driver:
-    settings = DriverSettings(directory=root, polling_s=0.0)
-    return SgeDriver(settings, queue=GridEngine(settings, queue=FakeCell(settings)))
-
-
-def pilots(root: Path) -> Driver:
-    settings = DriverSettings(directory=root, polling_s=0.0, queues_ahead=True)
-    return FakeQueueDriver(settings, queue=FakeQueue(settings))
-
-
-@pytest.fixture(params=[local, sge, pilots])
-def make_driver(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(listing_module, "_LOAD", 0)
-    monkeypatch.setattr(driver_module, "_ENDING_POLL_S", 0)
-    (tmp_path / "x.py").write_text(CODE)
-    return lambda: request.param(tmp_path)
-
-
-class Killed(BaseException):
-    """The controller is killed here."""
 
 
 def test_a_resumed_trial_trains_on_from_its_checkpoint_after_kills_of_the_controller(
