@@ -22,7 +22,7 @@ struct Turn {
   }
 };
 
-// Returns the next tile, by the first block's loader, and shows it to all threads of the cluster.
+// Returns the next tile, by the first block's loader, and shows it to all blocks of the cluster.
 __device__ __forceinline__ int draw_tile(Queue& q, Turn& turn, int* counter) {
   wait_barrier(&q.free[turn.slot], turn.parity ^ 1);
   int tile = atomicAdd(counter, 1);
@@ -33,14 +33,13 @@ __device__ __forceinline__ int draw_tile(Queue& q, Turn& turn, int* counter) {
   return tile;
 }
 
-// Returns the next tile; `arrives` is set for one lane of a warp, `rank` is the block in the cluster.
-__device__ __forceinline__ int read_tile(Queue& q, Turn& turn, int rank, bool arrives) {
+// Returns the next tile, for one thread of each other warp that needs it; `rank` is the block in the cluster.
+__device__ __forceinline__ int read_tile(Queue& q, Turn& turn, int rank) {
   if (CLUSTER > 1) receive(&q.full[turn.slot], turn.parity);
   else wait_barrier(&q.full[turn.slot], turn.parity);
   int tile = *(volatile int*)&q.tile[turn.slot];
-  __syncwarp(__activemask());
-  if (arrives && rank) arrive_at(&q.free[turn.slot], 0);
-  else if (arrives) arrive(&q.free[turn.slot]);
+  if (rank) arrive_at(&q.free[turn.slot], 0);
+  else arrive(&q.free[turn.slot]);
   turn.advance();
   return tile;
 }

@@ -123,7 +123,8 @@ __device__ __forceinline__ void consume(const DataGrad& g, Shared& shared, const
   Place at;
   Turn turn;
   for (;; parity ^= 1) {
-    int tile = read_tile(shared.queue, turn, rank, lane == 0);
+    int tile = lane == 0 ? read_tile(shared.queue, turn, rank) : 0;
+    tile = __shfl_sync(0xffffffff, tile, 0);
     if (tile >= tiles.count) break;
     int m = tiles.m(tile, rank) + group * 64, n = tiles.n(tile);
     float d[TILE_N / 2];
@@ -162,7 +163,7 @@ __device__ __forceinline__ void produce(const DataGrad& g, Shared& shared, const
   Place at;
   Turn turn;
   for (;;) {
-    int tile = rank ? read_tile(shared.queue, turn, rank, true) : draw_tile(shared.queue, turn, g.counter);
+    int tile = rank ? read_tile(shared.queue, turn, rank) : draw_tile(shared.queue, turn, g.counter);
     if (tile >= tiles.count) break;
     load_operands(g.maps->delta, g.maps->weight, shared.stages, shared.pipeline, at, tiles.m(tile, rank),
                   tiles.n(tile), k_tiles, rank);

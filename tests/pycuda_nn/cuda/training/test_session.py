@@ -65,7 +65,7 @@ def built_in_products(monkeypatch: pytest.MonkeyPatch, its_own_cache: Path) -> N
         pytest.skip("clusters need compute capability 9.0")
     kinds = itertools.cycle(([2], [6], [11], [8]))  # split in 4, 4, 6, and not
     monkeypatch.setenv("PYCUDA_NN_CACHE", str(its_own_cache))
-    monkeypatch.setattr(Paths, "add_tiny", lambda *_: None)
+    monkeypatch.setattr(Paths, "add_tiny", lambda *_, **__: None)
     monkeypatch.setattr(sgemm, "worth_a_try", lambda *_: next(kinds))
     monkeypatch.setattr(matmul, "_best", lambda ranked: [one for one in ranked if is_own(one)])
 
