@@ -2,6 +2,8 @@
 
     python benchmarks/trainer_gpu.py --json benchmarks/results/trainer_gpu.json
     python benchmarks/trainer_gpu.py --rows tiny-b16 --rows mnist-b100 --quick     # three minutes
+    python benchmarks/trainer_gpu.py --rows 784-300-10,b=64,adam --quick
+    python benchmarks/trainer_gpu.py --random 10 --seed 1 --json random.json
 
 pycuda_nn runs whole epochs of ``nn.train``, keeps every loss, and evaluates 8,192 rows after each
 epoch; PyTorch and JAX only run steps. The libraries run one after the other, in separate processes:
@@ -17,6 +19,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from random_networks import draw
 
 HERE = Path(__file__).resolve().parent
 TUNED = ("mnist-b128", "netflix-b256", "netflix-b1024", "netflix-b8192")
@@ -45,9 +49,8 @@ def main() -> None:
     report: dict = {"machine": {}, "rows": []}
     if options.json and options.json.exists():
         report = json.loads(options.json.read_text())
-    wanted = [
-        (name, p) for name in options.rows or NAMES for p in options.precision or _usual(name)
-    ]
+    names = [*(options.rows or ()), *draw(options.random, options.seed)] or NAMES
+    wanted = [(name, p) for name in names for p in options.precision or _usual(name)]
     found: dict[tuple[str, str], dict] = {pair: {} for pair in wanted}
     variants = TORCH[:1] if options.quick else TORCH
     blocks = "3" if options.quick else "5"
@@ -56,7 +59,7 @@ def main() -> None:
             pair = line.pop("workload"), line.pop("precision")
             report["machine"] = line.pop("machine", report["machine"])
             found[pair][library] = line
-            print(f"{pair[0]:<19}{pair[1]:<9}{library:<6}{_numbers(line)}", flush=True)
+            print(f"{pair[0]:<27}{pair[1]:<9}{library:<6}{_numbers(line)}", flush=True)
             _keep(report, found, options.json)
     for row in report["rows"]:
         _show(row)
@@ -66,8 +69,11 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("--rows", "--workload", action="append", metavar="NAME", choices=NAMES,
-        help=f"Measure only this row: {', '.join(NAMES)}. Repeatable. Default: all.")  # fmt: skip
+    add("--rows", "--workload", action="append", metavar="NAME",
+        help=f"Measure only this row: {', '.join(NAMES)}, or any network, such as "
+        "784-300-10,b=64,adam,dropout=.5. Repeatable. Default: all.")  # fmt: skip
+    add("--random", type=int, default=0, metavar="N", help="Measure N networks drawn at random.")
+    add("--seed", type=int, default=0, help="Of --random.")
     add("--precision", action="append", metavar="NAME", choices=PRECISIONS,
         help=f"One of {', '.join(PRECISIONS)}. Repeatable. Default: all for the first four rows, "
         "bf16 and float32 for the others.")  # fmt: skip
@@ -155,7 +161,7 @@ def _legend(machine: dict, rows: list[dict], peers: dict[str, str]) -> list[str]
     ]
     if any(row["workload"] in TUNED for row in rows):
         lines.append("mnist is 784-512-512-10, netflix 512-2048-2048-512-10; b is the minibatch.")
-    if any(row["workload"] in OTHERS for row in rows):
+    if any(row["workload"] not in TUNED for row in rows):
         lines.append(
             "Momentum and softmax, unless the row names others. An empty cell is not measured."
         )
@@ -180,9 +186,11 @@ def _compared(mine: float, other: float | None) -> str:
     return f"**{text}** ({other / mine:.2f}x)" if other < mine else f"{text} ({other / mine:.1f}x)"
 
 
-def _place(row: dict) -> tuple[int, int]:
+def _place(row: dict) -> tuple[int, str, int]:
     """Return the position of a row in the table, as a sort key."""
-    return NAMES.index(row["workload"]), PRECISIONS.index(row["precision"])
+    name = row["workload"]
+    place = NAMES.index(name) if name in NAMES else len(NAMES)
+    return place, name, PRECISIONS.index(row["precision"])
 
 
 def _times(row: dict) -> list[float | None]:
@@ -203,7 +211,7 @@ def _numbers(line: dict) -> str:
 
 def _show(row: dict) -> None:
     text = [f"{'-' if v is None else f'{v:.1f}':>10}" for v in _times(row)]
-    print(f"{row['workload']:<19}{row['precision']:<9}" + "".join(text), flush=True)
+    print(f"{row['workload']:<27}{row['precision']:<9}" + "".join(text), flush=True)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pycuda_nn.bench.workloads import KNOWN, Workload, initial_weights, make_rows
+from pycuda_nn.bench.networks import find
+from pycuda_nn.bench.workloads import Workload, initial_weights, make_rows
 
 BLOCKS = int(os.environ.get("BENCH_BLOCKS", "5"))
 # Steps in the body of the loop; the fastest counts
@@ -29,7 +30,7 @@ jax.config.update("jax_default_prng_impl", "rbg")  # the fastest on a GPU: for d
 
 def measure(name: str, precision: str, activation: str = "relu", focal: str = "") -> dict:
     """Return the microseconds per step."""
-    workload = KNOWN[name]
+    workload = find(name)
     kind = {"bf16": jnp.bfloat16, "fp16": jnp.float16}.get(precision, jnp.float32)
     rows, targets = make_rows(workload, workload.rows)
     x, y = jnp.asarray(rows, kind), jnp.asarray(targets)

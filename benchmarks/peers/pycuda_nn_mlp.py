@@ -14,8 +14,8 @@ from dataclasses import asdict
 
 import pycuda_nn as nn
 from pycuda_nn.bench.machine import describe
+from pycuda_nn.bench.networks import find
 from pycuda_nn.bench.train import measure
-from pycuda_nn.bench.workloads import KNOWN
 from pycuda_nn.cuda.runtime.device import Device
 
 
@@ -32,7 +32,7 @@ def main(words: list[str]) -> None:
     for name, precisions in wanted.items():
         options = [nn.CudaOptions(precision=precision) for precision in precisions]
         epochs = int(os.environ.get("BENCH_BLOCKS", "5"))
-        report = measure(machine, [KNOWN[name]], options, epochs, logging.info)
+        report = measure(machine, [find(name)], options, epochs, logging.info)
         for row in report.rows:
             print(json.dumps({**asdict(row), "machine": asdict(machine)}), flush=True)
 

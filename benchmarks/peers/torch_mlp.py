@@ -17,7 +17,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pycuda_nn.bench.workloads import KNOWN, Workload, initial_weights, make_rows
+from pycuda_nn.bench.networks import find
+from pycuda_nn.bench.workloads import Workload, initial_weights, make_rows
 
 BLOCK_S, BLOCKS = 0.2, int(os.environ.get("BENCH_BLOCKS", "5"))
 
@@ -26,7 +27,7 @@ def measure(
     name: str, precision: str, variants: list[str], activation: str = "ReLU", focal: str = ""
 ) -> dict[str, object]:
     """Return the microseconds per step of each variant."""
-    workload = KNOWN[name]
+    workload = find(name)
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     rows, labels = make_rows(workload, workload.rows)
     x, y = torch.tensor(rows, device="cuda"), torch.tensor(labels, device="cuda")

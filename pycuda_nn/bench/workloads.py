@@ -107,6 +107,7 @@ def make_rows(workload: Workload, rows: int, seed: int = 0) -> tuple[Array, Arra
         y = (y[:, 0] > 0).astype(np.int32)
     elif workload.loss == "softmax":
         y = y.argmax(axis=1).astype(np.int32)
+        y[: shape[1]] = np.arange(shape[1])[:distinct]  # each class has a row
     if rows > distinct:
         places = np.arange(rows) % distinct
         x, y = x[places], y[places]

@@ -12,8 +12,9 @@ import click
 import cloup
 
 from pycuda_nn.backends import load
+from pycuda_nn.bench.networks import find
 from pycuda_nn.bench.tables import kernel_table, mulc_table, train_table
-from pycuda_nn.bench.workloads import KNOWN, OTHERS, WORKLOADS
+from pycuda_nn.bench.workloads import OTHERS, WORKLOADS
 from pycuda_nn.cli.bench_scaling import scaling
 from pycuda_nn.cli.options import JSON, HelpOption
 from pycuda_nn.cuda.options import PRECISION_NAMES, cuda_options
@@ -122,7 +123,7 @@ def kernels(sizes: tuple[int, ...], names: tuple[str, ...], ordinal: int, as_jso
 @cloup.option(
     "--workload", "names", cls=HelpOption, multiple=True, metavar="NAME",
     help=f"Time only this workload: {', '.join(WORKLOADS)}. Repeatable. Default: all of them. "
-    f"Also: {', '.join(OTHERS)}.",
+    f"Also: {', '.join(OTHERS)}, and any network, such as 784-300-10,b=64,adam,dropout=.5.",
 )  # fmt: skip
 @cloup.option(
     "--precision", "precisions", cls=HelpOption, multiple=True,
@@ -153,13 +154,12 @@ def train(
     Examples:
       pycuda-nn bench train
       pycuda-nn bench train --workload netflix-1m --precision bf16 --json
+      pycuda-nn bench train --workload 20-64-64-1,b=32,squared,adam --precision float32
     """
-    unknown = [name for name in names if name not in KNOWN]
-    if unknown:
-        raise click.BadParameter(
-            f"'{unknown[0]}'. {did_you_mean(unknown[0], KNOWN)}", param_hint="--workload"
-        )
-    chosen = [KNOWN[name] for name in names or WORKLOADS]
+    try:
+        chosen = [find(name) for name in names or WORKLOADS]
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--workload") from None
     options = [
         cuda_options(precision=precision, device=ordinal, memory_limit=memory_limit)
         for precision in precisions
