@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float32]
-ROUNDING = 0.05
-"""More than rounding makes of a gradient, by the norm of the difference."""
-_SMALL = 1e-4  # of the largest gradient of a parameter: terms that cancel leave only rounding
 
 
-def most_apart(right: Sequence[FloatArray], others: Sequence[FloatArray]) -> float:
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    """More than rounding makes of a gradient.
+
+    Attributes:
+        relative: Of its norm.
+        small: Of the largest gradient of a parameter; in smaller ones, terms that cancel leave only
+            rounding.
+    """
+
+    relative: float
+    small: float
+
+
+FINE = Tolerance(relative=0.05, small=1e-4)
+COARSE = Tolerance(relative=0.5, small=1e-2)  # between kernels that round to 16 bits elsewhere
+
+
+def most_apart(
+    right: Sequence[FloatArray], others: Sequence[FloatArray], small: float = FINE.small
+) -> float:
     """Return the largest relative difference of the gradients of a parameter, by norm.
 
-    A gradient of ``right`` that is not finite is not compared. The difference of a tiny one is
-    relative to 1e-4 of the largest one of ``right``, by the root mean square of the elements.
+    A gradient of ``right`` that is not finite is not compared. The difference of one below
+    ``small`` times the largest one of ``right`` is relative to that. The size is the root mean
+    square of the elements.
     """
-    least = _SMALL * max(filter(np.isfinite, map(_size, right)), default=0.0)
+    least = small * max(filter(np.isfinite, map(_size, right)), default=0.0)
     return max((_apart(*pair, least) for pair in zip(right, others, strict=True)), default=0.0)
 
 

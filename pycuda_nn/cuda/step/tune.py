@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pycuda_nn.cuda.runtime import cache
 from pycuda_nn.cuda.runtime.stopwatch import Stopwatch
-from pycuda_nn.cuda.step.agreement import ROUNDING, FloatArray, most_apart
+from pycuda_nn.cuda.step.agreement import FINE, FloatArray, most_apart
 
 if TYPE_CHECKING:
     from pycuda_nn.cuda.gemm.matmul import Gemms
@@ -111,7 +111,7 @@ def _agreeing(
     new = gradients()
     _use(step, gemms, plain)
     apart = most_apart(gradients(), new)
-    if apart <= ROUNDING:
+    if apart <= FINE.relative:
         return chosen
     _LOG.warning(
         "gradients of built-in kernels and of cuBLASLt differ by %.0f %%: using cuBLASLt",

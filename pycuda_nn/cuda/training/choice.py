@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pycuda_nn.cuda.runtime import cache
-from pycuda_nn.cuda.step.agreement import ROUNDING, FloatArray, most_apart
+from pycuda_nn.cuda.step.agreement import FINE, FloatArray, Tolerance, most_apart
 from pycuda_nn.cuda.tiny.kernel import source_of
 from pycuda_nn.cuda.tiny.plan import TinyPlan, microseconds
 from pycuda_nn.errors import OutOfDeviceMemory
@@ -34,6 +34,7 @@ class Paths:
         *,
         tune: bool,
         gradients: Callable[[Epoch], Sequence[FloatArray]] | None = None,
+        tolerance: Tolerance = FINE,
     ) -> None:
         """Start without a path.
 
@@ -44,8 +45,10 @@ class Paths:
             gradients: Returns the first moments of all parameters after a few steps of an epoch. A
                 path whose moments differ from those of the path with ``plain`` is not used.
                 None: they are not compared.
+            tolerance: How far the moments can differ.
         """
         self._seconds, self._tune, self._gradients = seconds, tune, gradients
+        self._tolerance = tolerance
         self._identity = [where, name]
         self._makers: dict[str, Callable[[], Epoch]] = {}
         self._reasons: dict[str, str] = {}
@@ -158,8 +161,9 @@ class Paths:
         if gradients is None or not right:
             return ranked
         while ranked[0] != right:
-            apart = most_apart(gradients(made[right]), gradients(made[ranked[0]]))
-            if apart <= ROUNDING:
+            pair = gradients(made[right]), gradients(made[ranked[0]])
+            apart = most_apart(*pair, self._tolerance.small)
+            if apart <= self._tolerance.relative:
                 break
             _LOG.warning(
                 "gradients of the %s and of the %s differ by %.0f %%: not using the %s",

@@ -22,6 +22,7 @@ from pycuda_nn.cuda.persistent.plan import KernelPlan
 from pycuda_nn.cuda.persistent.recognise import recognise
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.stack import NotCovered
+from pycuda_nn.cuda.step.agreement import COARSE, FINE
 from pycuda_nn.cuda.step.buffers import Buffers
 from pycuda_nn.cuda.step.context import StepContext
 from pycuda_nn.cuda.step.fused_grads import FusedGrads
@@ -242,11 +243,10 @@ class CudaSession(Session):
         """Return the steps of an epoch by the fastest path, and log the path."""
         found, tiny, resident = self._found, self._tiny, self._rows["train"].resident
         what = f"{self._plan.stack}, {self._plan.precision.name}, minibatch {self._batch:,}"
-        # The tiny kernel has float32 products in each precision: 16 bits are not comparable.
-        comparable = self._plan.precision.item_bytes == 4
         paths = Paths(
             self._seconds, self._gemms.where, self._name(), tune=self._gemms.tune,
-            gradients=functools.partial(self._gradients, params) if comparable else None,
+            gradients=functools.partial(self._gradients, params),
+            tolerance=FINE if self._plan.precision.item_bytes == 4 else COARSE,
         )  # fmt: skip
         if isinstance(found, KernelPlan) and resident:
             source = source_of(found)

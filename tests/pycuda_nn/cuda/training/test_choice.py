@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pycuda_nn.cuda.stack import DenseStack, recognise
+from pycuda_nn.cuda.step.agreement import COARSE, FINE, Tolerance
 from pycuda_nn.cuda.tiny.plan import TinyPlan
 from pycuda_nn.cuda.training.choice import Paths
 from pycuda_nn.errors import OutOfDeviceMemory
@@ -186,11 +187,14 @@ def test_a_choice_among_other_kernels_is_timed_again(changed: str) -> None:
     assert chosen(**{changed.partition(" ")[0]: "another kernel"}) == "captured step"
 
 
-@pytest.mark.parametrize(("tiny", "chosen"), [(1.0, "tiny"), (0.9, "captured")])
+@pytest.mark.parametrize(
+    ("tiny", "tolerance", "chosen"),
+    [(1.0, FINE, "tiny"), (0.9, FINE, "captured"), (0.9, COARSE, "tiny"), (0, COARSE, "captured")],
+)
 def test_a_path_whose_gradients_differ_from_the_captured_step_is_not_used(
-    caplog: pytest.LogCaptureFixture, tiny: float, chosen: str
+    caplog: pytest.LogCaptureFixture, tiny: float, tolerance: Tolerance, chosen: str
 ) -> None:
-    moments = {"captured": np.ones(3, np.float32), "tiny": np.float32([1.0, 1.0, tiny])}
+    moments = {"captured": np.ones(3, np.float32), "tiny": np.float32([tiny, tiny, tiny])}
     for _ in range(2):  # the second time from the cache
         trial = Trial({"captured": 16e-6, "tiny": 3e-6})
         trial.paths = Paths(
@@ -199,6 +203,7 @@ def test_a_path_whose_gradients_differ_from_the_captured_step_is_not_used(
             "a network",
             tune=True,
             gradients=lambda epoch: [moments[epoch]],  # type: ignore[index]
+            tolerance=tolerance,
         )
         made = trial.make("captured")
         trial.paths.add("captured step", made, source="a step", plain=made)
