@@ -138,6 +138,12 @@ class TrainConfig:
         return {**dataclasses.asdict(self), "hidden": list(self.hidden)}
 
 
+def own_formulas(config: TrainConfig) -> list[str]:
+    """Return the activation and the loss that are formulas of the user."""
+    known = ("auto", *LOSSES, *names())
+    return [text for text in (config.activation, config.loss) if text not in known]
+
+
 def _plain(value: Any) -> Any:
     """Convert a numpy scalar to a Python scalar, and a list (from TOML) or an array to a tuple."""
     if isinstance(value, np.generic):

@@ -171,10 +171,14 @@ class TrainingDiverged(PycudaNNError):
         lr: float,
         where: str = "training loss",
         scale_batch: int = 1,
+        formulas: Sequence[str] = (),
     ) -> None:
         fix = f"Lower lr (try {lr / 10:.1g}), add warmup_epochs, or set scale = 'standard'."
         if scale_batch > 1:  # lr of the settings is lower than this rate
             fix = f"Lower scale_batch = {scale_batch}, set scale_rule = 'sqrt', or lower lr."
+        if formulas:
+            own = " and ".join(repr(formula) for formula in formulas)
+            fix += f" Check where {own}, or the slope, is infinite or NaN."
         super().__init__(
             f"training diverged: the {where} is not finite in epoch {epoch}, step {step} "
             f"(learning rate {lr:.3g})",
@@ -208,5 +212,6 @@ def _mib(n_bytes: int) -> str:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"Did you mean 'x'?"`` with the nearest of ``known``, or list all if none is near."""
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.55)
+    same = [name for name in names if name.casefold() == word.casefold()]
+    near = same or difflib.get_close_matches(word, names, n=1, cutoff=0.55)
     return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names)}."

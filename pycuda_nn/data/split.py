@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,11 +28,16 @@ class Splits:
         >>> parts = nn.load_splits("digits")
         >>> parts.test.name
         'digits, test part'
+        >>> train, valid, test = nn.load_splits("digits")
     """
 
     train: Dataset
     valid: Dataset
     test: Dataset
+
+    def __iter__(self) -> Iterator[Dataset]:
+        """Yield the parts in this order, as :func:`split` returns them."""
+        return iter((self.train, self.valid, self.test))
 
 
 def split(

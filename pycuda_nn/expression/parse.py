@@ -39,6 +39,24 @@ FUNCTIONS: dict[str, tuple[str, int]] = {
     "tanh": ("tanh", 1),
     "where": ("where", 3),
 }
+# How to write what other libraries have as a function.
+_INSTEAD = {
+    "absolute": "abs(x)",
+    "clamp": "min(max(x, low), high)",
+    "clip": "min(max(x, low), high)",
+    "gelu": "0.5 * x * (1 + erf(x / sqrt(2)))",
+    "ln": "log(x)",
+    "maximum": "max(a, b)",
+    "minimum": "min(a, b)",
+    "pow": "a ** b",
+    "power": "a ** b",
+    "sign": "(x > 0) - (x < 0)",
+    "silu": "x * sigmoid(x)",
+    "sqr": "x ** 2",
+    "square": "x ** 2",
+    "swish": "x * sigmoid(x)",
+    "tan": "sin(x) / cos(x)",
+}
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",
     ast.Sub: "sub",
@@ -145,6 +163,7 @@ class _Reader:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in FUNCTIONS:
             hint = did_you_mean(name, FUNCTIONS) if name else f"Use {_functions()}."
+            hint = f"Write {_INSTEAD[name]}." if name in _INSTEAD else hint
             raise self._error(node.func, "is an unknown function", hint)
         operation, count = FUNCTIONS[name]
         if node.keywords or len(node.args) != count:

@@ -86,4 +86,6 @@ def _text(node: Expression, operands: list[str]) -> str:
             return _OPERATORS[node.operation].format(*operands)
         case Applied() if node.operation in _NAMES:
             return f"{_NAMES[node.operation]}({', '.join(operands)})"
+        case Scalar() if node.value is not None:
+            raise ConfigError(f"a formula cannot have the number {node.value}", "Use finite ones.")
     raise ConfigError(f"'{getattr(node, 'operation', type(node).__name__)}' cannot be text")

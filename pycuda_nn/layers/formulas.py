@@ -23,6 +23,19 @@ NAMED = {
     "silu": "x * sigmoid(x)",
     "softplus": "softplus(x)",
 }
+# Names that other libraries have for activations and losses of ours.
+_ELSEWHERE = {
+    "bce": "logistic",
+    "binarycrossentropy": "logistic",
+    "categoricalcrossentropy": "softmax",
+    "crossentropy": "softmax",
+    "logloss": "softmax",
+    "mse": "squared",
+    "meansquarederror": "squared",
+    "nll": "softmax",
+    "sparsecategoricalcrossentropy": "softmax",
+    "swish": "silu",
+}
 _OF_NUMBERS = ("z", "y")
 _OF_CLASSES = ("logp", "y", "k", "classes")
 VARIABLES = ("x", *_OF_NUMBERS, "logp", "p", "k", "classes")
@@ -128,14 +141,21 @@ def _problem(
 ) -> str | None:
     if value in names:
         return None
-    if not isinstance(value, str) or (value.isidentifier() and value not in VARIABLES):
-        hint = did_you_mean(value, names) if isinstance(value, str) else ""
-        return wanted + (f". {hint}" if "mean" in hint else "")
+    if not isinstance(value, str):
+        return f"{wanted}. Pass nn.formula(function)" if callable(value) else wanted
+    if value.isidentifier() and value not in VARIABLES:
+        return wanted + _hint(value.casefold(), names)
     try:
         check(value)
     except ConfigError as error:
         return ". ".join(filter(None, [error.what, error.fix]))
     return None
+
+
+def _hint(name: str, names: Sequence[str]) -> str:
+    other = _ELSEWHERE.get(name.replace("_", ""))
+    found = f"Did you mean '{other}'?" if other in names else did_you_mean(name, names)
+    return f". {found}" if "mean" in found else ""
 
 
 def _require_slope(formula: Formula, what: str) -> None:

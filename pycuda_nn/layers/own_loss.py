@@ -39,6 +39,9 @@ class NumberLoss(Squared):
         source="layers/own_numbers.cuh", step="own_error", metrics="own_metrics", row="own_row"
     )
 
+    def __post_init__(self) -> None:
+        number_loss_formula(self.text)  # raises ConfigError
+
     @property
     def label(self) -> str:
         """See :class:`Loss`."""
@@ -73,6 +76,9 @@ class ClassLoss(Softmax):
     kernels: ClassVar[LossKernels | None] = LossKernels(
         source="layers/own_classes.cuh", step="own_xent", metrics="own_metrics", row="own_row"
     )
+
+    def __post_init__(self) -> None:
+        class_loss_formula(self.text)  # raises ConfigError
 
     @property
     def label(self) -> str:

@@ -235,8 +235,20 @@ def _network(values: Mapping[str, Any], config: TrainConfig) -> Network:
     return Network(layers, loss=from_description(values["loss"]))
 
 
+def _check_shapes(network: Network, arrays: Mapping[str, Array]) -> None:
+    """Raise KeyError or ValueError unless the arrays are those of ``network``."""
+    of_parameters, of_inputs = (network.n_params,), (network.inputs,)
+    wanted = {"state.params": of_parameters, "best.params": of_parameters}
+    wanted |= {"scaler.shift": of_inputs, "scaler.factor": of_inputs}
+    for name, shape in wanted.items():
+        if name in arrays and arrays[name].shape != shape:
+            raise ValueError(f"array {name} has shape {arrays[name].shape}, not {shape}")
+
+
 def _unpack(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Checkpoint:
     config = TrainConfig.from_mapping(meta["config"])
+    network = _network(meta["network"], config)
+    _check_shapes(network, arrays)
     scaler = None
     if "scaler.shift" in arrays:
         scaler = Scaler(shift=arrays["scaler.shift"], factor=arrays["scaler.factor"])
@@ -247,7 +259,7 @@ def _unpack(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Checkpoint:
     reports = tuple(EpochReport(**report) for report in meta["reports"])
     return Checkpoint(
         config=config,
-        network=_network(meta["network"], config),
+        network=network,
         classes=None if meta["classes"] is None else tuple(meta["classes"]),
         columns=None if meta["columns"] is None else tuple(meta["columns"]),
         scaler=scaler,

@@ -58,6 +58,8 @@ def _check_loss(loss: Loss, n_classes: int, data: Dataset) -> None:
     if not loss.fits(n_classes):
         has = f"{n_classes} classes" if n_classes else "real targets"
         good = ", ".join(name for name, other in _LOSSES.items() if other.fits(n_classes))
+        own = "logp or p" if n_classes else "z and y"
         raise ConfigError(
-            f"loss = '{loss.label}' does not fit {data.name}, which has {has}", f"Use {good}."
+            f"loss = '{loss.label}' does not fit {data.name}, which has {has}",
+            f"Use {good}, or a formula of {own}.",
         )

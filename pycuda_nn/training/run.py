@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pycuda_nn.config import TrainConfig
+from pycuda_nn.config import TrainConfig, own_formulas
 from pycuda_nn.errors import TrainingDiverged
 from pycuda_nn.protocols import Session, Split
 from pycuda_nn.rng import EpochOrder
@@ -166,5 +166,11 @@ class TrainingRun:
         )
 
     def _diverged(self, epoch: int, step: int, where: str) -> TrainingDiverged:
-        lr, factor = float(self._rates[step - 1]), self._config.scale_batch
-        return TrainingDiverged(epoch=epoch, step=step, lr=lr, where=where, scale_batch=factor)
+        return TrainingDiverged(
+            epoch=epoch,
+            step=step,
+            lr=float(self._rates[step - 1]),
+            where=where,
+            scale_batch=self._config.scale_batch,
+            formulas=own_formulas(self._config),
+        )

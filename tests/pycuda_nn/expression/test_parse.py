@@ -62,6 +62,8 @@ def test_a_text_means_what_it_means_in_python(text: str, want: np.ndarray) -> No
         ("x + sqrt(-1)", "float32"),
         ("max(x)", "2 arguments"),
         ("exp(x=x)", "1 argument"),
+        ("maximum(x, 0)", "Write max(a, b)."),
+        ("sqr(x)", "Write x ** 2."),
         ("x; x", "character"),
         ("", "character"),
         ("x" + " + x" * 200, "characters"),
@@ -107,7 +109,7 @@ def test_a_function_that_is_not_an_expression_is_an_error() -> None:
         (lambda q: q, "Name its parameters"),
         (lambda: 1.0, "Name its parameters"),
         (lambda x: where(x == 0, 1, x), "Compare by <"),
-        (lambda x: x * float("inf"), "text"),
+        (lambda x: x * float("inf"), "the number inf"),
         ("x * 2", "not a Python function"),
         (squared_often, "characters"),
     ):

@@ -121,6 +121,10 @@ def test_a_training_with_formulas_resumes_and_predicts(tmp_path: Path) -> None:
         ({"loss": "z > y"}, "slope is 0"),
         ({"activation": "z * 2"}, "'z'"),
         ({"loss": "sqared"}, "'squared'"),
+        ({"loss": "cross_entropy"}, "Did you mean 'softmax'?"),
+        ({"activation": "swish"}, "Did you mean 'silu'?"),
+        ({"activation": "ReLU"}, "Did you mean 'relu'?"),
+        ({"activation": lambda x: x}, "nn.formula(function)"),
         ({"loss": "y"}, "does not depend on the outputs"),
         ({"loss": "z * logp"}, "z and logp"),
         ({"loss": "x * z"}, "'x'"),
@@ -137,8 +141,19 @@ def test_a_wrong_formula_is_one_of_the_problems(settings: dict[str, Any], part: 
 
 def test_a_loss_that_does_not_fit_the_data_is_named() -> None:
     train, _, _ = nn.split(nn.load_data("digits"), seed=0)
-    with pytest.raises(nn.PycudaNNError, match="does not fit"):
+    with pytest.raises(nn.PycudaNNError, match="does not fit") as caught:
         nn.train(nn.TrainConfig(loss=NUMBERS[0]), train)
+    assert caught.value.fix == "Use softmax, or a formula of logp or p."
     numbers = nn.Dataset.from_arrays(train.x, train.x[:, 3])
     with pytest.raises(nn.PycudaNNError, match="does not fit"):
         nn.train(nn.TrainConfig(loss=CLASSES[0]), numbers)
+
+
+def test_a_diverged_training_names_the_formula_that_can_be_infinite() -> None:
+    train, _, _ = nn.split(nn.load_data("digits"), seed=0)
+    with pytest.raises(nn.TrainingDiverged) as caught:
+        nn.train(nn.TrainConfig(activation="log(x)", epochs=1), train)
+    assert "'log(x)'" in caught.value.fix
+    with pytest.raises(nn.TrainingDiverged) as caught:
+        nn.train(nn.TrainConfig(activation="gelu", lr=1e20, optimizer="sgd", epochs=1), train)
+    assert "gelu" not in caught.value.fix

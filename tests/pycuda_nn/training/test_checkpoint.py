@@ -171,6 +171,35 @@ def test_damaged_files_are_named(parts: Parts, tmp_path: Path) -> None:
         nn.load_model(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "part"), [("foo(y)", "'foo'"), (5, "cannot read"), ("y * __import__('os')", "unknown")]
+)
+def test_a_loss_that_is_not_a_formula_is_an_error_of_the_file(
+    text: object, part: str, parts: Parts, tmp_path: Path
+) -> None:
+    path = tmp_path / "own.npz"
+    nn.train(nn.TrainConfig(loss="-y * logp", epochs=1), parts[0], checkpoint=path)
+    arrays = dict(np.load(path))
+    meta = json.loads(arrays["meta"].tobytes())
+    meta["network"]["loss"]["text"] = text
+    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+    np.savez(path, **arrays)
+    with pytest.raises(CheckpointError, match=part):
+        nn.load_model(path)
+
+
+@pytest.mark.parametrize("name", ["state.params", "scaler.shift"])
+def test_arrays_of_another_shape_are_an_error_of_the_file(
+    name: str, parts: Parts, tmp_path: Path
+) -> None:
+    path = tmp_path / "cut.npz"
+    nn.train(nn.TrainConfig(epochs=1), parts[0], checkpoint=path)
+    arrays = dict(np.load(path))
+    np.savez(path, **arrays | {name: arrays[name][:1]})
+    with pytest.raises(CheckpointError, match=rf"{name} has shape \(1,\)"):
+        nn.load_model(path)
+
+
 def test_the_file_can_be_read_without_this_package(parts: Parts, tmp_path: Path) -> None:
     path = tmp_path / "c.npz"
     nn.train(small("adam"), *parts[:2], checkpoint=path, note={"a": 1})
