@@ -190,6 +190,7 @@ class Trial:
         goal: It continues to this number of rungs, whatever its values are.
         part_s: Seconds of the part up to each of these rungs; empty if they were not stored.
         lost: Number of its jobs that disappeared without a result.
+        alone: Whether its next job has no other trials: one of several trials failed as a whole.
         reports: Intermediate values, by step.
         region: Region of its search; empty without regions.
         objectives: Values by name of several objectives; empty unless complete.
@@ -213,6 +214,7 @@ class Trial:
     goal: int = 0
     part_s: tuple[float, ...] = ()
     lost: int = 0
+    alone: bool = False
     reports: Mapping[int, float] = field(default_factory=dict)
     objectives: Mapping[str, float] = field(default_factory=dict)
     losses: Losses = ()

@@ -36,7 +36,6 @@ class NextTrials:
     ending: EndingJobs
     waiting: deque[Trial] = field(default_factory=deque)
     proposals: Proposals = field(init=False)
-    _alone: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.proposals = Proposals(self.study)
@@ -87,13 +86,7 @@ class NextTrials:
 
     def _runs_alone(self, trial: Trial) -> bool:
         is_last = trial.lost >= max(1, self.study.experiment.max_retries)
-        return is_last or trial.id in self._alone
-
-    def retry(self, trial: Trial, *, alone: bool = False) -> None:
-        """Rerun a trial after those that wait; without others in its job if ``alone``."""
-        self.waiting.append(trial)
-        if alone:
-            self._alone.add(trial.id)
+        return is_last or trial.alone
 
     def _next(self, n_free: int, running: Mapping[int, RunningTrial]) -> Trial | None:
         """Return a trial that waits for a retry, else a paused one, else a new one.

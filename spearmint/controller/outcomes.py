@@ -95,6 +95,7 @@ class Outcomes:
 
         It is broken if a retry would end the same way, or after too many lost jobs.
         """
+        is_alone = bool(self.failure_of_all(running.trial, running.folder))
         seconds, end = running.charged_s(), self._end_of(running)
         if not end.again:
             self._store_broken(running.trial, end.text, seconds)
@@ -103,7 +104,7 @@ class Outcomes:
         if not end.counts:
             self.observer.note(f"{running.trial.label} is rerun on another host: {end.text}")
             return running.trial
-        trial = self.study.add_loss(running.trial)
+        trial = self.study.add_loss(running.trial, alone=is_alone)
         if trial.lost > self.study.experiment.max_retries:
             times = f", {trial.lost} times" if trial.lost > 1 else ""
             self._store_broken(trial, end.text + times, seconds)

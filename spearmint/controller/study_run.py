@@ -181,11 +181,11 @@ class StudyRun:
             end, fidelity = "ended while no controller ran", self.experiment.fidelity
             failure = self._outcomes.take_failure_of_all(trial, folder)
             if failure:
-                end, trial = failure, self.study.add_loss(trial)
+                end, trial = failure, self.study.add_loss(trial, alone=True)
             elif fidelity is not None and trial.rungs and folder.result.exists():
                 end = fidelity.pause(len(trial.rungs))  # its next part did not start
             add_attempt(folder, end)
-            self._next.retry(trial, alone=bool(failure))
+            self._next.waiting.append(trial)
 
     def start_job(self, n_free: int = 1) -> None:
         """Start the trials of a job in one of the free places: waiting ones, or else new ones.
@@ -282,8 +282,8 @@ class StudyRun:
         self._ending.forget(running.job)
         lost = self._outcomes.settle(running)
         if lost is not None:
-            is_alone = bool(self._outcomes.take_failure_of_all(running.trial, running.folder))
-            self._next.retry(lost, alone=is_alone)
+            self._outcomes.take_failure_of_all(running.trial, running.folder)
+            self._next.waiting.append(lost)
 
     def _terminate_overdue(self, running: RunningTrial) -> None:
         """Terminate a job that does not exit after its result, or exceeds the trial timeout."""

@@ -15,7 +15,7 @@ from spearmint.model import Experiment, Trial, TrialState
 from spearmint.outputs import Constraint
 from spearmint.store.distributions import to_params
 
-REASON, TAIL, SECONDS, LOST = "reason", "tail", "seconds", "lost"
+REASON, TAIL, SECONDS, LOST, ALONE = "reason", "tail", "seconds", "lost", "alone"
 """User attributes of a stored trial, see :class:`spearmint.model.Trial`."""
 
 CONSTRAINTS, EXCESS = "constraints", "excess"
@@ -53,6 +53,7 @@ def to_trial(experiment: Experiment, frozen: FrozenTrial) -> Trial:
         goal=rungs.get("goal", 0),
         part_s=tuple(map(float, rungs.get("parts", ()))),
         lost=attrs.get(LOST, 0),
+        alone=attrs.get(ALONE, False),
         reports=frozen.intermediate_values,
         objectives={each.name: v for each, v in zip(goals, frozen.values or (), strict=False)},
         losses=tuple(each.loss(v) for each, v in zip(goals, frozen.values or (), strict=False)),

@@ -36,6 +36,7 @@ from spearmint.store.distributions import (
 )
 from spearmint.store.errors import wraps_storage_errors
 from spearmint.store.frozen_trials import (
+    ALONE,
     LOST,
     REASON,
     SECONDS,
@@ -255,10 +256,13 @@ class Study(Lookups, Strategy, Asking, Annotations, Learning, Pausing, Recommend
         )
 
     @wraps_storage_errors()
-    def add_loss(self, trial: Trial) -> Trial:
-        """Count one more job of ``trial`` that disappeared without a result."""
-        self._storage.set_trial_user_attr(self._storage_id(trial), LOST, trial.lost + 1)
-        return replace(trial, lost=trial.lost + 1)
+    def add_loss(self, trial: Trial, *, alone: bool = False) -> Trial:
+        """Count one more job of ``trial`` without a result; ``alone``: it failed as a whole."""
+        number = self._storage_id(trial)
+        if alone:
+            self._storage.set_trial_user_attr(number, ALONE, True)
+        self._storage.set_trial_user_attr(number, LOST, trial.lost + 1)
+        return replace(trial, lost=trial.lost + 1, alone=alone or trial.alone)
 
     @wraps_storage_errors()
     def disregard(self, trials: Iterable[Trial]) -> None:

@@ -55,6 +55,17 @@ def test_such_a_failure_counts_once_if_the_controller_is_killed_before_the_retry
     assert [trial.lost for trial in again.study.trials()] == [0, 1, 1]
 
 
+def test_its_trials_are_retried_alone_by_the_next_controller_too(make_loop) -> None:
+    driver = Fails()
+    study = make_loop(driver, batch=3, finished=3, max_retries=5).controller.studies[0]
+    study.resume()
+    study.start_job()
+    driver.wait(study.jobs, 0.0)
+    study.collect(driver.poll(study.jobs))
+    make_loop(driver, batch=3, finished=3, max_retries=5).run()
+    assert driver.sizes == [[1, 2, 3], [2], [3]]
+
+
 def test_such_a_failure_counts_once_if_no_controller_saw_it(make_loop) -> None:
     driver = Fails()
     study = make_loop(driver, batch=3, finished=3).controller.studies[0]
