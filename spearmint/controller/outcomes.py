@@ -16,7 +16,7 @@ from spearmint.layout import Layout, TrialFolder
 from spearmint.model import Language, Result, Trial
 from spearmint.store.study import Study
 from spearmint.trial.attempts import add_attempt
-from spearmint.trial.batch.remote import bring_back, bring_files, forget_result
+from spearmint.trial.batch.remote import bring_back, bring_files, drop_files, forget_result
 from spearmint.trial.gpu_memory import last_gpu_memory_error
 from spearmint.trial.results import read_result
 
@@ -61,7 +61,7 @@ class Outcomes:
     def prune(self, running: RunningTrial) -> None:
         """Store that the pruner stopped a trial."""
         self.on_success()
-        self.on_end(self.study.prune(running.trial, running.charged_s()))
+        self._end(self.study.prune(running.trial, running.charged_s()))
 
     def _end_of(self, running: RunningTrial) -> JobEnd:
         """Return how a job ended without a result of this trial; the driver is asked once."""
@@ -142,14 +142,20 @@ class Outcomes:
         result = result if result.seconds is None else replace(result, seconds=seconds)
         if result.value is None:
             tail = tail_of(self.layout.log(trial.id))
-            self.on_end(self.study.break_(trial, self._with_memory(trial, result), tail))
+            self._end(self.study.break_(trial, self._with_memory(trial, result), tail))
         else:
             self.on_success()  # before the trial is stored, which a kill can prevent
             fidelity = self.study.experiment.fidelity
             is_last = fidelity is None or fidelity.is_last(len(trial.rungs))
             store = self.study.complete if is_last else partial(self._pause, folder)
-            self.on_end(store(trial, result))
+            self._end(store(trial, result))
         return True
+
+    def _end(self, trial: Trial) -> None:
+        job = self.layout.job(trial.id)
+        if job != self.layout.folder(trial.id):
+            drop_files(job, trial.id)
+        self.on_end(trial)
 
     def _pause(self, folder: TrialFolder, trial: Trial, result: Result) -> Trial:
         """Store that a trial waits at its next rung, and the end of its job."""
@@ -184,7 +190,7 @@ class Outcomes:
     def _store_broken(self, trial: Trial, reason: str, seconds: float) -> None:
         """Store that ``trial`` failed, and why."""
         result = Result(value=None, reason=reason, seconds=trial.earlier_s + seconds)
-        self.on_end(self.study.break_(trial, result, tail_of(self.layout.log(trial.id))))
+        self._end(self.study.break_(trial, result, tail_of(self.layout.log(trial.id))))
 
 
 def tail_of(output: Path) -> str:

@@ -19,7 +19,7 @@ from spearmint.layout import (
 )
 from spearmint.model import Experiment, Trial
 from spearmint.store.study import Study
-from spearmint.trial.batch.remote import send_files
+from spearmint.trial.batch.remote import drop_files, send_files
 from spearmint.trial.languages import to_entries, wrappers
 from spearmint.trial.outputs import OBJECTIVES, OUTPUTS
 
@@ -55,6 +55,10 @@ def _prepare_batch(
     job.path.mkdir(parents=True, exist_ok=True)
     for stale in (job.reports, job.result):
         stale.unlink(missing_ok=True)
+    for trial in trials:
+        earlier = layout.job(trial.id)
+        if earlier not in (job, layout.folder(trial.id)):
+            drop_files(earlier, trial.id)
     send_files(job, [(trial.id, layout.folder(trial.id)) for trial in trials])
     specs = [
         {**_trial_spec(experiment, layout, trial, key), JOB: trials[0].id}

@@ -83,6 +83,17 @@ def bring_files(job: TrialFolder, trial_id: int, folder: TrialFolder) -> None:
         _merge(sent.files, folder.files, shutil.copy2)
 
 
+def drop_files(job: TrialFolder, trial_id: int) -> None:
+    """Delete the files of a trial in the folder of its job, which it needs no more.
+
+    They are those of earlier jobs, or copies: hard links keep the disk space of files that the
+    trial has replaced.
+    """
+    sent = remote_folder(job, trial_id)
+    if not (job.files.is_symlink() or sent.path.is_symlink()):
+        shutil.rmtree(sent.files, ignore_errors=True)
+
+
 def forget_result(job: TrialFolder, trial_id: int, folder: TrialFolder) -> None:
     """Delete the result of a trial that is retried, and what a host sent of it."""
     sent = remote_folder(job, trial_id)

@@ -72,6 +72,23 @@ def test_trials_of_a_lost_job_without_a_result_are_retried_alone(make_loop) -> N
     assert driver.explained == 2, "the driver is asked once for each job"
 
 
+def test_an_ended_trial_keeps_no_copy_of_its_files_in_the_folders_of_its_jobs(
+    make_loop, tmp_path
+) -> None:
+    class Saves(Batches):
+        def step(self, job: Job, trial_id: int) -> bool:
+            files = self.folder_of(job, trial_id).files
+            files.mkdir(exist_ok=True)
+            (files / "model").write_text("weights")
+            return super().step(job, trial_id)
+
+    driver = Saves({1: [None, None, 1.0], 2: [None, None, None]})
+    make_loop(driver, batch=2, finished=2, max_retries=2).run()
+    assert driver.sizes[:4] == [[1, 2], [1, 2], [1], [2]]
+    copies = [path for job in driver.folders.values() for path in job.files.rglob("model")]
+    assert copies == []
+
+
 def test_with_more_retries_only_the_last_one_is_alone(make_loop) -> None:
     driver = Batches({1: [None, None, 1.0], 2: [None, None, 2.0]})
     make_loop(driver, batch=2, finished=2, max_retries=2).run()

@@ -13,6 +13,7 @@ from spearmint.layout import Layout, TrialFolder
 from spearmint.trial.batch.remote import (
     bring_back,
     bring_files,
+    drop_files,
     forget_result,
     remote_folder,
     send_files,
@@ -119,6 +120,20 @@ def test_files_are_not_written_through_links_of_an_earlier_job(sent, tmp_path: P
     assert (outside / "secret").read_text() == "kept"
     assert not (folder.files / "a").is_symlink()
     assert {(folder.files / name).read_text() for name in ("a/secret", "b", "c")} == {"new"}
+
+
+def test_dropped_files_free_their_disk_space_but_not_through_links(tmp_path: Path) -> None:
+    job = TrialFolder(tmp_path / "batches" / "1")
+    own = TrialFolder(tmp_path / "jobs" / "2")
+    own.files.mkdir(parents=True)
+    (own.files / "model").write_text("old")
+    send_files(job, [(2, own)])
+    assert (own.files / "model").stat().st_nlink == 2
+    drop_files(job, 2)
+    assert (own.files / "model").stat().st_nlink == 1
+    remote_folder(job, 3).path.symlink_to(own.path)
+    drop_files(job, 3)
+    assert (own.files / "model").exists()
 
 
 def test_a_result_that_is_forgotten_is_not_brought_back(sent) -> None:
