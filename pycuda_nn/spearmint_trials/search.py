@@ -9,9 +9,10 @@ from typing import Any
 
 from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset
+from pycuda_nn.errors import ConfigError
 from pycuda_nn.protocols import Backend
 from pycuda_nn.spearmint_trials.contracts import AskTell, Proposed
-from pycuda_nn.spearmint_trials.together import Together, check_request
+from pycuda_nn.spearmint_trials.together import Together, check_request, is_count
 from pycuda_nn.training.facts import DataFacts
 
 
@@ -61,9 +62,11 @@ def run_trials(
         backend: As in :func:`train_many`.
 
     Raises:
-        ConfigError: ``batch`` or ``monitor`` is invalid, or there are no validation rows.
+        ConfigError: ``trials``, ``batch`` or ``monitor`` is invalid, or there are no validation rows.
     """
     check_request(batch, monitor, valid)
+    if not is_count(trials, 0):
+        raise ConfigError(f"invalid trials = {trials!r}", "Use a whole number from 0.")
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     path_of = None if folder is None else partial(_path_in, Path(folder))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,19 @@ _BURST_S = 0.02  # networks that end after less than this since the last one are
 
 def check_request(batch: int, monitor: str, valid: Dataset) -> None:
     """Raise ConfigError if trials cannot be trained so."""
-    if batch < 1 or monitor not in ("error", "loss"):
+    if not is_count(batch, 1) or monitor not in ("error", "loss"):
         raise ConfigError(
             f"invalid batch = {batch!r} or monitor = {monitor!r}",
             "Use a batch of at least 1, and the monitor error or loss.",
         )
     if not len(valid):
         raise ConfigError("trials need validation data", "Pass validation data.")
+
+
+def is_count(number: object, least: int) -> bool:
+    """Return whether ``number`` is a whole number from ``least``."""
+    is_whole = isinstance(number, Integral) and not isinstance(number, bool)
+    return is_whole and number >= least
 
 
 class Together:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, SupportsIndex, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from spearmint.errors import InputError
 from spearmint.model import Result, Trial, TrialState
 from spearmint.search.display import PointTrial
 from spearmint.search.opening import OpenSearch
-from spearmint.search.proposal import Proposal, has_failed, to_reports, to_told
+from spearmint.search.proposal import Proposal, has_failed, to_reports, to_told, whole
 from spearmint.search.recommended import Recommends
 from spearmint.search.rungs import part_of, resumed
 from spearmint.search.running import RunningTrials
@@ -76,7 +75,7 @@ class AskTell(Recommends):
             InputError: ``count`` is below 1, or the search is closed.
         """
         self._require_open()
-        if _whole("count", count) < 1:
+        if whole("count", count) < 1:
             raise InputError(f"invalid count {count}: expected at least 1")
         paused = iter(partial(resumed, self._opened.session), None)
         trials = list(islice(paused, count))
@@ -262,7 +261,7 @@ class AskTell(Recommends):
 
     def _pending(self, trial: Proposal | int) -> Trial:
         self._require_open()
-        trial_id = trial.id if isinstance(trial, Proposal | Trial) else _whole("trial", trial)
+        trial_id = trial.id if isinstance(trial, Proposal | Trial) else whole("trial", trial)
         running = (self._together or self._study).find_running(trial_id)
         if running is None:
             known = [trial.id for trial in self._study.last(TrialState.RUNNING)]
@@ -302,10 +301,3 @@ class AskTell(Recommends):
             complete=counts[TrialState.COMPLETE],
             broken=counts[TrialState.BROKEN],
         )
-
-
-def _whole(what: str, number: object) -> int:
-    """Return a whole number of Python or numpy. Raises InputError for anything else."""
-    if isinstance(number, SupportsIndex):
-        return operator.index(number)
-    raise InputError(f"invalid {what} {number!r}: expected a whole number")

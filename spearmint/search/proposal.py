@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from spearmint.errors import InputError
 from spearmint.model import Experiment
@@ -71,16 +73,29 @@ def to_reports(values: Mapping[int, float]) -> dict[int, float]:
     """Return values by step.
 
     Raises:
-        InputError: A value is None or not a number, or a step is too large for a database.
+        InputError: A value is None or not a number, or a step is not a whole number, or too large
+            for a database.
     """
     if any(value is None for value in values.values()):
         raise InputError("invalid value None: expected one number")
-    numbers = {int(step): to_value(value) for step, value in values.items()}
+    numbers = {_step(step): to_value(value) for step, value in values.items()}
     if large := [step for step in numbers if abs(step) > _MOST_STEP]:
         raise InputError(
             f"the step {short(large[0])} is too large", f"Report steps up to {_MOST_STEP:,}."
         )
     return numbers
+
+
+def _step(step: object) -> int:
+    return int(step) if isinstance(step, float) and step.is_integer() else whole("step", step)
+
+
+def whole(what: str, number: object) -> int:
+    """Return a whole number of Python or numpy. Raises InputError for anything else."""
+    with contextlib.suppress(TypeError):  # of the bool of numpy
+        if isinstance(number, SupportsIndex) and not isinstance(number, bool):
+            return operator.index(number)
+    raise InputError(f"invalid {what} {number!r}: expected a whole number")
 
 
 def has_failed(value: object) -> bool:

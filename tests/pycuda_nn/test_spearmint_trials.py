@@ -202,9 +202,12 @@ def test_an_interruption_while_results_are_told_loses_one_at_most(
 def test_wrong_arguments_are_errors(parts: Parts, tmp_path: Path) -> None:
     train, valid, _ = parts
     with open_search(tmp_path) as search:
-        for wrong in ({"batch": 0}, {"monitor": "speed"}):
+        for wrong in ({"batch": 0}, {"batch": True}, {"batch": 1.5}, {"monitor": "speed"}):
             with pytest.raises(ConfigError, match="invalid batch"):
                 run_trials(search, config, train, valid, trials=1, **wrong)
+        for count in (True, 1.5, "1"):
+            with pytest.raises(ConfigError, match="invalid trials"):
+                run_trials(search, config, train, valid, trials=count)
         assert not search.trials
 
 

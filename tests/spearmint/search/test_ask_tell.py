@@ -59,6 +59,22 @@ def test_numbers_of_numpy_are_numbers(config: Path) -> None:
         assert search.best.value == 0.5
 
 
+def test_a_bool_or_a_fraction_is_no_count_number_or_step(config: Path) -> None:
+    with spearmint.Search(config, method="RandomChooser") as search:
+        asked = search.ask()
+        for wrong in (True, np.True_):
+            with pytest.raises(InputError, match="invalid count"):
+                search.ask_many(wrong)
+            with pytest.raises(InputError, match="invalid trial"):
+                search.tell(wrong, 0.25)
+        for step in (True, 1.5, "1"):
+            with pytest.raises(InputError, match="invalid step"):
+                search.report(asked, step, 0.25)
+        search.report(asked, 2.0, 0.25)
+        assert len(search.trials) == 1
+        assert search.pending[0].id == asked.id
+
+
 def test_several_proposals_at_once_differ(config: Path) -> None:
     with spearmint.Search(config) as search:
         trials = [search.ask() for _ in range(6)]
