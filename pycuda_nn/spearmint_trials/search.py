@@ -62,7 +62,8 @@ def run_trials(
         backend: As in :func:`train_many`.
 
     Raises:
-        ConfigError: ``trials``, ``batch`` or ``monitor`` is invalid, or there are no validation rows.
+        ConfigError: ``trials``, ``batch`` or ``monitor`` is invalid, or there are no validation
+            rows.
     """
     check_request(batch, monitor, valid)
     if not is_count(trials, 0):

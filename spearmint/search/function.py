@@ -18,10 +18,11 @@ from spearmint.model import Experiment
 from spearmint.search.digest import digest_of
 from spearmint.search.space import Space
 from spearmint.tasks.folder import import_paths, name_of, pickled
-from spearmint.trial.objective import Objective, write_objective
+from spearmint.trial.languages import MAIN_BATCH
+from spearmint.trial.objective import BatchObjective, Objective, write_objective
 
 _WRAPPER = '''\
-"""Written by spearmint.Search: calls {function} for one trial.
+"""Written by spearmint.Search: calls {function}.
 
 {digest}
 """
@@ -31,8 +32,8 @@ from pathlib import Path
 from spearmint.trial.objective import call_objective
 
 
-def main(job_id, params):
-    return call_objective(Path(__file__).parent, params)
+def {main}:
+    return call_objective(Path(__file__).parent, {argument})
 
 
 def _imports_of_the_function():
@@ -42,8 +43,19 @@ def _imports_of_the_function():
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def store_function(experiment: Experiment, space: Space, function: Callable[..., Any]) -> None:
+def store_function(
+    experiment: Experiment,
+    space: Space,
+    function: Callable[..., Any],
+    *,
+    takes_trials: bool = False,
+) -> None:
     """Write the function and the module that calls it into the directory of the search.
+
+    Args:
+        experiment: The search.
+        space: Its variables.
+        function: The function of one point, or of the trials of a job if ``takes_trials``.
 
     Raises:
         InputError: It cannot be called with the variables, or cannot be pickled; or the working
@@ -58,14 +70,13 @@ def store_function(experiment: Experiment, space: Space, function: Callable[...,
             "the working directory of this process was deleted",
             "Change to another one: os.chdir(...). The trials run in it.",
         ) from None
-    conditional = {variable.name for variable in space.variables if variable.when}
-    names = [variable.name for variable in space.variables]
-    objective = Objective(function, takes_names(function, names, conditional), space.choices)
-    content = pickled(name_of(function), objective)
+    content = pickled(name_of(function), _objective(space, function, takes_trials=takes_trials))
     directory = experiment.directory
     write_objective(directory, content, import_paths())
     modules = sorted(filter(_is_importable, set(_modules_of(function, content))))
     text = _WRAPPER.format(
+        main=f"{MAIN_BATCH}(trials)" if takes_trials else "main(job_id, params)",
+        argument="trials" if takes_trials else "params",
         function=re.sub(r"[^\w.]", "_", name_of(function).strip("<>")),
         digest=digest_of(function),
         imports="\n".join(f"    import {module}" for module in modules) or "    pass",
@@ -75,6 +86,29 @@ def store_function(experiment: Experiment, space: Space, function: Callable[...,
     # after its trials failed.
     if not wrapper.exists() or wrapper.read_text(encoding="utf-8") != text:
         write_text(wrapper, text, durable=True)
+
+
+def _objective(
+    space: Space, function: Callable[..., Any], *, takes_trials: bool
+) -> Objective | BatchObjective:
+    if takes_trials:
+        _require_one_argument(function)
+        return BatchObjective(function, space.choices)
+    conditional = {variable.name for variable in space.variables if variable.when}
+    names = [variable.name for variable in space.variables]
+    return Objective(function, takes_names(function, names, conditional), space.choices)
+
+
+def _require_one_argument(function: Callable[..., Any]) -> None:
+    try:
+        inspect.signature(function).bind(None)
+    except ValueError:  # a function in C
+        return
+    except TypeError as error:
+        raise InputError(
+            f"cannot call {name_of(function)}{inspect.signature(function)} with a list: {error}",
+            "With batch, the function has one argument, the list of trials: train(trials).",
+        ) from None
 
 
 def takes_names(

@@ -45,7 +45,9 @@ class _Silent(PlainObserver):
         """Ignore the message."""
 
 
-def check_limits(trials: int, n_jobs: int, given: Mapping[str, Any]) -> tuple[int, RunOptions]:
+def check_limits(
+    trials: int, n_jobs: int, batch: int, given: Mapping[str, Any]
+) -> tuple[int, RunOptions]:
     """Return the number of processes and the settings of a search.
 
     Raises:
@@ -54,6 +56,7 @@ def check_limits(trials: int, n_jobs: int, given: Mapping[str, Any]) -> tuple[in
     _check_count("trials", trials, 1)
     if n_jobs != -1:
         _check_count("n_jobs", n_jobs, 1, " or -1, for all cores")
+    _check_count("batch", batch, 1)
     for name, value in given.items():
         if value is not None and not isinstance(value, str):
             is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -75,8 +78,17 @@ def _check_count(name: str, value: object, least: int, more: str = "") -> None:
         )
 
 
-def run_trials(session: Session, n_jobs: int, options: RunOptions, *, progress: bool) -> None:
+def run_trials(
+    session: Session, n_jobs: int, options: RunOptions, *, batch: int, progress: bool
+) -> None:
     """Run trials until ``options`` stop them; the experiment's module calls the function.
+
+    Args:
+        session: The search.
+        n_jobs: Jobs at the same time.
+        options: Limits of the search.
+        batch: Most trials of a job.
+        progress: Whether to print a line for each trial.
 
     Raises:
         KeyboardInterrupt: Ctrl-C stopped the search before it was complete.
@@ -87,6 +99,7 @@ def run_trials(session: Session, n_jobs: int, options: RunOptions, *, progress: 
     retries = options.max_retries
     study.experiment = dataclasses.replace(
         session.experiment,
+        batch=batch,
         trial_timeout_s=options.trial_timeout,
         max_retries=session.experiment.max_retries if retries is None else retries,
     )

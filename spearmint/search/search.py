@@ -136,6 +136,7 @@ class Search(AskTell):
         trials: int = 100,
         n_jobs: int = 1,
         *,
+        batch: int = 1,
         progress: bool = True,
         **limits: Any,
     ) -> Trial | None:
@@ -152,7 +153,10 @@ class Search(AskTell):
                 dict, or each variable by its name if its arguments have the names of the
                 variables. It can be defined in the script, in a module or in a cell of a notebook.
             trials: Complete and pruned trials, including earlier calls and processes.
-            n_jobs: Trials at the same time; -1 for the number of cores.
+            n_jobs: Trials at the same time, or jobs with ``batch``; -1 for the number of cores.
+            batch: Most trials of a job. Above 1, ``function`` receives a list of
+                :class:`spearmint.BatchTrial`, whose ``params`` are dicts of values. It calls
+                ``trial.tell(value)`` for each, or returns the list of their values.
             progress: Print a line for each trial to standard error.
             limits: Options of ``spearmint run`` in its units: ``trial_timeout="15m"``,
                 ``max_time="2h"``, ``max_trial_time``, ``patience``, ``target``, ``max_broken`` and
@@ -165,7 +169,7 @@ class Search(AskTell):
             SearchFailed: The first trials all failed.
             KeyboardInterrupt: Ctrl-C stopped the search. The same call continues it.
         """
-        return self._run(function, trials, n_jobs, progress, limits, maximize=False)
+        return self._run(function, trials, n_jobs, batch, progress, limits, maximize=False)
 
     def maximize(
         self,
@@ -173,11 +177,12 @@ class Search(AskTell):
         trials: int = 100,
         n_jobs: int = 1,
         *,
+        batch: int = 1,
         progress: bool = True,
         **limits: Any,
     ) -> Trial | None:
         """Search the largest value of ``function``; for the rest see ``minimize``."""
-        return self._run(function, trials, n_jobs, progress, limits, maximize=True)
+        return self._run(function, trials, n_jobs, batch, progress, limits, maximize=True)
 
     @one_thread
     def _run(
@@ -185,6 +190,7 @@ class Search(AskTell):
         function: Callable[..., Any],
         trials: int,
         n_jobs: int,
+        batch: int,
         progress: bool,
         limits: Mapping[str, Any],
         *,
@@ -197,7 +203,7 @@ class Search(AskTell):
                 f"the function of this search is main of {self._experiment.name}.py",
                 f"Run: {next_command(self._experiment.path)}. Or give the space as a dict.",
             )
-        processes, options = check_limits(trials, n_jobs, limits)
+        processes, options = check_limits(trials, n_jobs, batch, limits)
         if space.objectives and maximize:
             raise InputError(
                 "the directions are those of objectives", "Call search.minimize(function, ...)."
@@ -206,8 +212,8 @@ class Search(AskTell):
             self._require_direction("maximize" if maximize else "minimize")
             self._opened.set_direction(maximize=maximize)
         self._begin()
-        store_function(self._experiment, space, function)
-        run_trials(self._opened.session, processes, options, progress=progress)
+        store_function(self._experiment, space, function, takes_trials=batch > 1)
+        run_trials(self._opened.session, processes, options, batch=batch, progress=progress)
         return self.best
 
     def _require_direction(self, called: str) -> None:

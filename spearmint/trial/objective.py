@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spearmint.trial.function_call import PYTHON, prepare_imports, read_private, write_private
+
+if TYPE_CHECKING:
+    from spearmint.trial.batch.trial import BatchTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,37 @@ class Objective:
 
     def __call__(self, params: Mapping[str, Any]) -> Any:
         """Call the function with the parameters of ``main``."""
-        values = {
-            name: self.choices[name][vector[0]] if name in self.choices else vector[0].item()
-            for name, vector in params.items()
-        }
+        values = plain_values(params, self.choices)
         return self.function(**values) if self.by_name else self.function(values)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchObjective:
+    """A function of the trials of a job.
+
+    Attributes:
+        function: The function of the user.
+        choices: By ENUM variable: the value of each option.
+    """
+
+    function: Callable[..., Any]
+    choices: Mapping[str, Mapping[str, Any]]
+
+    def __call__(self, trials: Sequence[BatchTrial]) -> Any:
+        """Call the function with the trials of a job, whose parameters become plain values."""
+        for trial in trials:
+            trial.params = plain_values(trial.params, self.choices)
+        return self.function(trials)
+
+
+def plain_values(
+    params: Mapping[str, Any], choices: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the parameters of ``main`` as values; ``choices`` has those of each option."""
+    return {
+        name: choices[name][vector[0]] if name in choices else vector[0].item()
+        for name, vector in params.items()
+    }
 
 
 def objective_file(directory: Path) -> Path:
@@ -45,15 +74,15 @@ def write_objective(directory: Path, pickled: bytes, path: list[str]) -> None:
 
     Args:
         directory: Directory of the search.
-        pickled: An Objective as a pickle.
+        pickled: An Objective or BatchObjective as a pickle.
         path: Directories with its modules.
     """
     origin = {"python": PYTHON, "path": path, "directory": str(Path.cwd()), "objective": pickled}
     write_private(objective_file(directory), pickle.dumps(origin, protocol=5))
 
 
-def call_objective(directory: Path, params: Mapping[str, Any]) -> Any:
-    """Return the value of the function in the directory of a search, for one point.
+def call_objective(directory: Path, given: Any) -> Any:
+    """Return the value of the function in the directory of a search, for a point, or for trials.
 
     The function runs in the working directory of the process that called ``minimize``.
 
@@ -71,4 +100,4 @@ def call_objective(directory: Path, params: Mapping[str, Any]) -> Any:
     origin = pickle.loads(content)  # noqa: S301 - from this user
     prepare_imports(origin)
     os.chdir(origin["directory"])
-    return pickle.loads(origin["objective"])(params)  # noqa: S301 - from this user
+    return pickle.loads(origin["objective"])(given)  # noqa: S301 - from this user

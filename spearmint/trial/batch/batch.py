@@ -14,12 +14,19 @@ from spearmint.layout import SPECS, Layout, TrialFolder, read_json, write_json
 from spearmint.trial.batch.remote import remote_folder
 from spearmint.trial.batch.trial import BatchTrial
 from spearmint.trial.languages import MAIN_BATCH, Spec, load_module
-from spearmint.trial.outputs import BadResult
+from spearmint.trial.outputs import BadResult, short
 from spearmint.trial.result_file import ResultFile
 from spearmint.trial.results import TOGETHER
 from spearmint.trial.retry import retry_os_error
 
 _UNTOLD = f"{MAIN_BATCH} returned without a result of this trial"
+
+
+def _values(returned: object) -> list[Any]:
+    """Return the items of a list, tuple or array; no items of anything else."""
+    if isinstance(returned, list | tuple):
+        return list(returned)
+    return list(returned) if getattr(returned, "ndim", 0) == 1 else []  # type: ignore[call-overload]
 
 
 class Batch:
@@ -75,8 +82,22 @@ class Batch:
             raise BadResult(f"{name}.py has no function {MAIN_BATCH}(trials)")
         if self.trials:
             self._was_called = True
-            main(list(self.trials))
+            self._tell_all(main(list(self.trials)))
         return {"value": 0.0}
+
+    def _tell_all(self, returned: object) -> None:
+        """Tell the values that ``main_batch`` returned to the trials without a result."""
+        left = [trial for trial in self.trials if not trial.has_ended]
+        if returned is None or not left:
+            return
+        values = _values(returned)
+        if len(values) != len(self.trials):
+            text = f"{MAIN_BATCH} returned {short(returned)}, expected a value for each of the "
+            for trial in left:
+                trial.fail(f"{text}{len(self.trials)} trials")
+            return
+        for trial, value in zip(self.trials, values, strict=True):
+            trial.tell(value)
 
     def _end(self, trial: BatchTrial, result: Mapping[str, Any] | None) -> None:
         """Store the result of a trial; None if that it was stopped, or its result, is stored."""

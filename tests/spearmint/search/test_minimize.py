@@ -199,6 +199,8 @@ def test_reports_end_poor_trials(tmp_path: Path) -> None:
         {"trials": True},
         {"n_jobs": 0},
         {"n_jobs": -2},
+        {"batch": 0},
+        {"batch": True},
         {"trial_timeout": "soon"},
         {"trial_timeout": 0},
         {"max_time": -3},
@@ -215,6 +217,34 @@ def test_a_wrong_argument_is_named(tmp_path: Path, arguments: dict[str, Any]) ->
     with start(tmp_path, {"x": (0, 1)}) as search:
         with pytest.raises(InputError, match=name):
             search.minimize(lambda x: x, **arguments)
+        assert search.trials == []
+
+
+def squares(trials: list[spearmint.BatchTrial]) -> list[float]:
+    assert len(trials) == 3
+    return [trial.params["x"] ** 2 + (trial.params["act"] is None) for trial in trials]
+
+
+def test_a_function_of_several_trials_returns_their_values(tmp_path: Path) -> None:
+    space = {"x": (0, 1), "act": ["relu", None]}
+    with start(tmp_path, space) as search:
+        best = search.minimize(squares, trials=6, batch=3)
+        values = [t.params["x"] ** 2 + (t.params["act"] is None) for t in search.trials]
+        assert [trial.value for trial in search.trials] == pytest.approx(values)
+        assert best.value == min(trial.value for trial in search.trials)
+    assert sorted(path.name for path in (tmp_path / "batches").iterdir()) == [
+        "00000001",
+        "00000004",
+    ]
+    done = commands.spearmint("--max-finished-jobs=9", "--batch=3", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "trial 9: " in done.stdout
+
+
+def test_a_function_of_several_trials_has_one_argument(tmp_path: Path) -> None:
+    with start(tmp_path, {"x": (0, 1), "y": (0, 1)}) as search:
+        with pytest.raises(InputError, match=r"(?s)a list.*train\(trials\)"):
+            search.minimize(lambda x, y: x, trials=2, batch=2)
         assert search.trials == []
 
 

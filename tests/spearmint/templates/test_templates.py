@@ -32,6 +32,14 @@ def test_a_template_runs_at_once(name: str, tmp_path: Path) -> None:
     assert best["value"] >= 0
 
 
+def test_the_default_template_trains_several_trials_in_each_job(tmp_path: Path) -> None:
+    commands.spearmint("init", tmp_path)
+    done = commands.spearmint("--max-finished-jobs=3", "--batch=3", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 job of up to 3 trials" in done.stdout
+    assert "trial 3: " in done.stdout
+
+
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_template_is_a_config_with_its_wrapper(name: str, tmp_path: Path) -> None:
     files = copy_template(TEMPLATES[name], tmp_path)

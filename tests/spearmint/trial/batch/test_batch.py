@@ -51,6 +51,34 @@ def main_batch(trials):
     assert 0.9 <= first + second + third <= whole
 
 
+def test_main_batch_can_return_the_values(tmp_path: Path) -> None:
+    code = """
+import numpy as np
+def main_batch(trials):
+    trials[0].fail("no")
+    return np.array([trial.params["x"][0] for trial in trials])
+"""
+    run(tmp_path, code)
+    assert result(tmp_path, 1)["reason"] == "no"
+    assert [result(tmp_path, n)["value"] for n in (2, 3)] == [0.2, 0.3]
+
+
+@pytest.mark.parametrize("returned", ["[1.0, 2.0]", "0.5", "{1: 0.5}", "'abc'", "iter('abc')"])
+def test_other_returned_values_are_the_reason_of_trials_without_a_result(
+    tmp_path: Path, returned: str
+) -> None:
+    code = f"""
+def main_batch(trials):
+    trials[0].tell(1)
+    return {returned}
+"""
+    run(tmp_path, code)
+    assert result(tmp_path, 1)["value"] == 1.0
+    reason = result(tmp_path, 2)["reason"]
+    assert reason.startswith("main_batch returned ")
+    assert reason.endswith(", expected a value for each of the 3 trials")
+
+
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
