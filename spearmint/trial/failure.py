@@ -15,7 +15,7 @@ from spearmint.trial import objective
 from spearmint.trial.gpu_memory import OUT_OF_MEMORY, is_out_of_gpu_memory
 from spearmint.trial.outputs import BadResult
 
-_MOST_REASON = 2000
+MOST_REASON = 2000
 _STRICT = ("strict", "surrogateescape")  # of streams that do not accept all letters
 
 
@@ -29,7 +29,7 @@ def failure_of(error: BaseException, directory: Path) -> dict[str, Any]:
     if isinstance(error, BadResult):
         return {"reason": str(error), **error.details}
     if isinstance(error, SystemExit):
-        return {"reason": f"called sys.exit({error.code!r})"[:_MOST_REASON]}
+        return {"reason": f"called sys.exit({error.code!r})"[:MOST_REASON]}
     with contextlib.suppress(OSError, ValueError):
         traceback.print_exception(error.with_traceback(_user_part(error.__traceback__)))
     found = {OUT_OF_MEMORY: True} if is_out_of_gpu_memory(error) else {}
@@ -69,7 +69,7 @@ def _describe(error: BaseException, directory: Path) -> str:
     own = [frame for frame in frames if Path(frame.filename).parent == directory]
     own = own or [frame for frame in frames if not _is_installed(Path(frame.filename))]
     place = f" ({_source(Path(own[-1].filename))}:{own[-1].lineno})" if own else ""
-    return text[0][:_MOST_REASON].encode(errors="replace").decode() + place
+    return text[0][:MOST_REASON].encode(errors="replace").decode() + place
 
 
 def _is_installed(file: Path) -> bool:

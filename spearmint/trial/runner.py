@@ -76,14 +76,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     _export(spec, folder)
     print_every_character()
     monitor = _monitor_gpus(folder, start)
-    started = time.time()
+    started, began = time.time(), time.monotonic()
     result = _evaluate(spec, folder, batch)
     if os.getpid() != pid:
         os._exit(0)  # a forked child that also returned from main: its parent writes the result
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # or None
             stream.flush()
-    seconds = time.time() - started
+    seconds = time.monotonic() - began
     if monitor is not None:
         monitor.end()
     if "reason" in result and (neighbour := culprit(started)) and may_rerun(folder):

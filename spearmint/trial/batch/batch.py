@@ -49,7 +49,7 @@ class Batch:
         self._spec, self._job, self._retry_s = spec, job, retry_s
         self._files: dict[int, ResultFile] = {}
         self._seconds: dict[int, float] = {}
-        self._since = time.time()
+        self._since = time.monotonic()
         self.trials: list[BatchTrial] = []
         self._was_called = False
         layout = Layout(Path(spec["directory"]), spec.get("region", ""))
@@ -75,7 +75,7 @@ class Batch:
             BadResult: There is no such function.
             BaseException: Any exception of the user's code.
         """
-        self._since = time.time()
+        self._since = time.monotonic()
         name = self._spec["name"]
         main: object = getattr(load_module(Path(self._spec["directory"]), name), MAIN_BATCH, None)
         if not callable(main):
@@ -113,7 +113,7 @@ class Batch:
             sys.stderr.write(f"cannot store the result of trial {trial.id}: {error}\n")
 
     def _share_time(self) -> None:
-        now = time.time()
+        now = time.monotonic()
         for number in self._seconds:
             self._seconds[number] += (now - self._since) / len(self._seconds)
         self._since = now

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spearmint.layout import STEPS, TrialFolder
-from spearmint.trial.failure import failure_of
+from spearmint.trial.failure import MOST_REASON, failure_of
 from spearmint.trial.languages import Spec, numbers_of, to_arrays
 from spearmint.trial.outputs import BadResult
 from spearmint.trial.reporting import add_report
@@ -98,7 +98,7 @@ class BatchTrial:
         if isinstance(reason, BaseException):
             self._tell(failure_of(reason, Path(self.spec["directory"])))
         else:
-            self._tell({"reason": " ".join(str(reason).split()) or "failed"})
+            self._tell({"reason": " ".join(str(reason).split())[:MOST_REASON] or "failed"})
 
     def _tell(self, result: Mapping[str, Any]) -> None:
         with _LOCK:

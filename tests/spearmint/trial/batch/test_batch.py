@@ -51,6 +51,19 @@ def main_batch(trials):
     assert 0.9 <= first + second + third <= whole
 
 
+def test_a_clock_that_is_set_back_changes_no_seconds(tmp_path: Path) -> None:
+    code = """
+import time
+def main_batch(trials):
+    time.time = lambda: 0.0
+    for trial in trials:
+        trial.tell(1)
+"""
+    run(tmp_path, code)
+    assert all(0.0 <= result(tmp_path, n)["seconds"] < 60.0 for n in (1, 2, 3))
+    assert 0.0 <= json.loads(Layout(tmp_path).batch(1).result.read_text())["seconds"] < 60.0
+
+
 def test_main_batch_can_return_the_values(tmp_path: Path) -> None:
     code = """
 import numpy as np
@@ -86,6 +99,7 @@ def main_batch(trials):
         ("trial.tell('good')", "trial 2 got 'good', expected one number"),
         ("trial.fail('diverged\\n at 7')", "diverged at 7"),
         ("trial.fail(ValueError('no'))", "ValueError: no"),
+        ("trial.fail('x' * 100000)", "x" * 2000),
         ("pass", "main_batch returned without a result of this trial"),
     ],
 )
