@@ -50,6 +50,7 @@ class History:
         guesses: The user's guesses, by dimension: their coordinate and spread.
         ensemble: The models of earlier searches; None if there are none.
         references: Worst losses of use, NaN where not given, shape ``(K,)``; empty without any.
+        unused: Coordinates of the trials that ended before any had a finite value.
     """
 
     space: Space
@@ -62,6 +63,7 @@ class History:
     guesses: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     ensemble: Ensemble | None = None
     references: Sequence[float] = ()
+    unused: Sequence[Array] = ()
 
     @property
     def y(self) -> Array:
@@ -169,6 +171,7 @@ def history(
         # Their constraints are known.
         observed += [(row, [0.0] * len(signs), trial) for row, trial in infeasible]
         infeasible = []
+    ended_rows = [row for row, _, _ in observed]
     observed, losses = _finite(observed, len(signs))
 
     def coordinates(rows: Iterable[list[float]]) -> Array:
@@ -184,6 +187,7 @@ def history(
         infeasible=coordinates(row for row, _ in infeasible),
         trials=tuple(trial for _, _, trial in observed),
         unvalued=tuple(trial for _, trial in infeasible),
+        unused=() if observed else tuple(coordinates(ended_rows)),
     )
 
 

@@ -193,7 +193,8 @@ class ModelChooser(Chooser):
 
         n_tries = _SOBOL_TRIES * (_MORE_TRIES if past.space.linear else 1)
         points = self._sobol_points(past, range(number, number + n_tries))
-        return first_new(past.space, points, np.concatenate((past.tried, past.pending)), rng)
+        known = [past.tried, past.pending, *(point[None] for point in past.unused)]
+        return first_new(past.space, points, np.concatenate(known), rng)
 
     def _sobol_points(self, past: History, numbers: Iterable[int]) -> Array:
         cube = np.array([sobol_point(self.seed, i, len(past.space)) for i in numbers])

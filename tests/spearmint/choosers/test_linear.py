@@ -199,3 +199,14 @@ def test_a_queued_branch_is_completed_by_a_sampler_of_optuna() -> None:
         known.suggest(trial)
         assert set(trial.params) == {"model", "C", "x"}
         assert violated(known.linear, trial.params) is None
+
+
+def test_points_of_broken_trials_are_not_repeated_before_the_first_value() -> None:
+    study = study_of(make_chooser("GPEIOptChooser", QUICK, seed=1), tree("when"), finished=0)
+    asked = []
+    for _ in range(12):
+        trial = study.ask()
+        study.sampler.tree.suggest(trial)
+        asked.append(tuple(sorted(trial.params.items())))
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    assert len(set(asked)) == len(asked)
