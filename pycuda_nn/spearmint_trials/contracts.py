@@ -30,7 +30,7 @@ class Told(Protocol):
     def tell(
         self,
         trial: Any,
-        value: float | None,
+        value: float | Mapping[str, float] | None,
         *,
         reason: str = "",
         reports: Mapping[int, float] | None = None,

@@ -11,7 +11,7 @@ from pycuda_nn.config import TrainConfig
 from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.protocols import Backend
 from pycuda_nn.spearmint_trials.contracts import JobTrial
-from pycuda_nn.spearmint_trials.together import Together, check_request
+from pycuda_nn.spearmint_trials.together import Together, ValueOf, check_request
 from pycuda_nn.training.facts import DataFacts
 
 _MOST_EPOCHS = 2**31
@@ -24,6 +24,7 @@ def train_trials(
     valid: Dataset,
     *,
     monitor: str = "error",
+    value: ValueOf | None = None,
     resume: bool = False,
     backend: str | Backend = "auto",
 ) -> None:
@@ -48,6 +49,8 @@ def train_trials(
         config: Returns the settings for the ``params`` of a trial, as ``main`` receives them.
         train, valid: Parts of one source.
         monitor: ``error`` or ``loss``.
+        value: Returns what to tell of a training that ended, such as a dict with the values of
+            constraints or of several objectives. Default: its best validation ``monitor``.
         resume: Store a checkpoint of each network after each epoch, and continue there if the job
             was killed. A trial that stops at a rung has one in any case.
         backend: As in :func:`train_many`.
@@ -61,7 +64,7 @@ def train_trials(
         return trial.files / "network.npz" if resume or _stops_at_rungs(trial) else None
 
     facts = DataFacts(train, valid)
-    Together(_Job(), monitor, path_of).run(list(trials), config, facts, backend)
+    Together(_Job(), monitor, path_of, value).run(list(trials), config, facts, backend)
 
 
 def _stops_at_rungs(trial: JobTrial) -> bool:
@@ -87,7 +90,7 @@ class _Job:
     def tell(
         self,
         trial: JobTrial,
-        value: float | None,
+        value: float | Mapping[str, float] | None,
         *,
         reason: str = "",
         reports: Mapping[int, float] | None = None,

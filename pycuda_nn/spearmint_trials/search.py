@@ -12,7 +12,7 @@ from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.errors import ConfigError
 from pycuda_nn.protocols import Backend
 from pycuda_nn.spearmint_trials.contracts import AskTell, Proposed
-from pycuda_nn.spearmint_trials.together import Together, check_request, is_count
+from pycuda_nn.spearmint_trials.together import Together, ValueOf, check_request, is_count
 from pycuda_nn.training.facts import DataFacts
 
 
@@ -25,6 +25,7 @@ def run_trials(
     trials: int,
     batch: int = 8,
     monitor: str = "error",
+    value: ValueOf | None = None,
     folder: str | Path | None = None,
     backend: str | Backend = "auto",
 ) -> None:
@@ -58,6 +59,8 @@ def run_trials(
         trials: Number of trials of the search, including earlier ones and broken ones.
         batch: Networks that train at once; the last batch can be smaller.
         monitor: ``error`` or ``loss``.
+        value: Returns what to tell of a training that ended, such as a dict with the values of
+            constraints or of several objectives. Default: its best validation ``monitor``.
         folder: Directory for a checkpoint of each pending trial.
         backend: As in :func:`train_many`.
 
@@ -78,7 +81,7 @@ def run_trials(
         waiting = waiting[batch:]
         if not chosen:
             return
-        Together(search, monitor, path_of).run(chosen, config, facts, backend)
+        Together(search, monitor, path_of, value).run(chosen, config, facts, backend)
 
 
 def _path_in(folder: Path, trial: Proposed) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,10 @@ from pycuda_nn.spearmint_trials.contracts import Proposed, Told
 from pycuda_nn.training.facts import DataFacts
 from pycuda_nn.training.history import EpochReport
 from pycuda_nn.training.large_batch import check_rows
+from pycuda_nn.training.loop import TrainResult
 from pycuda_nn.training.many import ManyResult, train_on
+
+ValueOf = Callable[[TrainResult], float | Mapping[str, float]]
 
 _STORE_S = 2.0  # between two stores of intermediate values that cannot stop a trial
 _MOST_STORED = 8  # of these values of a trial: each takes a millisecond
@@ -44,10 +47,15 @@ class Together:
     """The trials of one batch."""
 
     def __init__(
-        self, search: Told, monitor: str, path_of: Callable[[Any], Path | None] | None
+        self,
+        search: Told,
+        monitor: str,
+        path_of: Callable[[Any], Path | None] | None,
+        value: ValueOf | None,
     ) -> None:
         self._search, self._monitor = search, f"valid_{monitor}"
         self._path_of = path_of or (lambda trial: None)
+        self._value = value or self._best
         self._last_epochs: list[int] = []  # after which trials stop
         self._kept: set[int] = set()  # whose training continues later, at the checkpoint
         self._trials: list[Proposed] = []
@@ -152,8 +160,10 @@ class Together:
         elif number in self._pruned and result.stopped_early:
             self._search.prune(trial)
         else:
-            value = min(getattr(report, self._monitor) for report in result.history)
-            self._search.tell(trial, float(value), reports=reports)
+            self._search.tell(trial, self._value(result), reports=reports)
+
+    def _best(self, result: TrainResult) -> float:
+        return float(min(getattr(report, self._monitor) for report in result.history))
 
 
 def _line(error: PycudaNNError) -> str:

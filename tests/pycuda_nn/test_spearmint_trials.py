@@ -310,6 +310,25 @@ def test_the_trials_of_a_job_get_their_results_as_alone(parts: Parts, tmp_path: 
     assert not list(tmp_path.iterdir()), "no checkpoints"
 
 
+def test_a_trial_can_be_told_the_values_of_constraints(parts: Parts, tmp_path: Path) -> None:
+    def value(result: nn.TrainResult) -> dict[str, float]:
+        return {"objective": result.best.valid_loss, "weights": result.model.params.size}
+
+    train, valid, _ = parts
+    trial = JobTrial(1, tmp_path, 1e-2)
+    train_trials([trial], in_job, train, valid, value=value, backend="numpy")
+    alone = nn.train(in_job(trial.params), train, valid, backend="numpy")
+    assert trial.told == [value(alone)]
+    with spearmint.Search(
+        {"lr": (1e-3, 1e-1, "log")},
+        directory=tmp_path / "search",
+        constraints={"weights": (None, 10)},
+    ) as search:
+        run_trials(search, config, train, valid, trials=2, batch=2, value=value)
+        assert all(not trial.is_feasible for trial in search.trials)
+        assert all(trial.constraints["weights"] > 10 for trial in search.trials)
+
+
 def test_a_trial_of_a_job_continues_at_its_rung(parts: Parts, tmp_path: Path) -> None:
     train, valid, _ = parts
     alone = nn.train(in_job({"lr": [1e-2]}), train, valid, backend="numpy")
