@@ -138,6 +138,15 @@ class TrainConfig:
         return {**dataclasses.asdict(self), "hidden": list(self.hidden)}
 
 
+def require_config(given: object) -> None:
+    """Raise ConfigError if ``given`` is not a TrainConfig."""
+    if not isinstance(given, TrainConfig):
+        raise ConfigError(
+            f"the settings are of type {type(given).__name__}, not TrainConfig",
+            "Make them by nn.TrainConfig(...).",
+        )
+
+
 def own_formulas(config: TrainConfig) -> list[str]:
     """Return the activation and the loss that are formulas of the user."""
     known = ("auto", *LOSSES, *names())

@@ -8,7 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from pycuda_nn.config import TrainConfig
+from pycuda_nn.config import TrainConfig, require_config
 from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.errors import ConfigError, PycudaNNError, TrainingDiverged
 from pycuda_nn.protocols import Backend
@@ -78,6 +78,7 @@ class Together:
         for trial in chosen:
             try:
                 made = config(trial.params)
+                require_config(made)
                 check_rows(made, len(facts.train))
             except PycudaNNError as error:
                 self._search.tell(trial, None, reason=_line(error))

@@ -7,10 +7,19 @@ from collections.abc import Callable
 
 from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.data.scaling import Scaler, TargetScaler, scaled
+from pycuda_nn.errors import DataError
 from pycuda_nn.protocols import Split
 from pycuda_nn.training.checkpoint import Checkpoint, fingerprint
 
 Parts = dict[str, Split]
+
+
+def _require_dataset(what: str, given: object) -> None:
+    if not isinstance(given, Dataset):
+        raise DataError(
+            f"{what} is of type {type(given).__name__}, not Dataset",
+            "Make one of arrays: nn.Dataset.from_arrays(x, y).",
+        )
 
 
 class DataFacts:
@@ -22,6 +31,10 @@ class DataFacts:
     """
 
     def __init__(self, train: Dataset, valid: Dataset | None) -> None:
+        """Raise DataError if they are not datasets."""
+        _require_dataset("train", train)
+        if valid is not None:
+            _require_dataset("valid", valid)
         self.train = train
         self.valid = valid if valid is not None and len(valid) else None
         self.scaler: Callable[[str], Scaler | None] = functools.cache(

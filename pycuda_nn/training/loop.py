@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pycuda_nn.backends import pick
-from pycuda_nn.config import TrainConfig
+from pycuda_nn.config import TrainConfig, require_config
 from pycuda_nn.data.dataset import Dataset, in_order
 from pycuda_nn.data.scaling import TargetScaler
 from pycuda_nn.errors import ConfigError, DataError, EmptyData
@@ -91,6 +91,7 @@ def train(
         TrainingDiverged: A loss is not finite; the checkpoint contains the last good epoch.
         CheckpointError: The checkpoint is damaged, of another training, or cannot be written.
     """
+    require_config(config)
     chosen = pick(backend, network=network) if isinstance(backend, str) else backend
     facts = DataFacts(train, valid)
     path = None if checkpoint is None else Path(checkpoint)

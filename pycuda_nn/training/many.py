@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pycuda_nn.backends import pick
-from pycuda_nn.config import TrainConfig
+from pycuda_nn.config import TrainConfig, require_config
 from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.errors import ConfigError, TrainingDiverged
 from pycuda_nn.protocols import Backend, SessionGroup
@@ -30,7 +30,7 @@ ManyResult = TrainResult | TrainingDiverged
 
 
 def train_many(
-    configs: Sequence[TrainConfig],
+    configs: Iterable[TrainConfig],
     train: Dataset,
     valid: Dataset | None = None,
     *,
@@ -70,9 +70,11 @@ def train_many(
     Raises:
         ConfigError, DataError, CheckpointError: See :func:`train`.
     """
+    if isinstance(configs, TrainConfig):
+        raise ConfigError("configs are one TrainConfig, not several", "Pass a list: [config].")
     return train_on(
         DataFacts(train, valid),
-        configs,
+        list(configs),
         on_epoch=on_epoch,
         on_end=on_end,
         checkpoints=checkpoints,
@@ -96,6 +98,8 @@ def train_on(
 
     ``on_round`` is called after each epoch of all networks that train together.
     """
+    for config in configs:
+        require_config(config)
     if checkpoints is not None and len(checkpoints) != len(configs):
         raise ConfigError(f"{len(configs)} configs, but {len(checkpoints)} checkpoints")
     paths = [path and Path(path) for path in checkpoints or [None] * len(configs)]

@@ -310,6 +310,18 @@ def test_the_trials_of_a_job_get_their_results_as_alone(parts: Parts, tmp_path: 
     assert not list(tmp_path.iterdir()), "no checkpoints"
 
 
+def test_a_trial_without_settings_fails_alone(parts: Parts, tmp_path: Path) -> None:
+    train, valid, _ = parts
+    trials = [JobTrial(1, tmp_path, 1e-2), JobTrial(2, tmp_path, 1e-3)]
+
+    def forgets(params: dict[str, list[float]]) -> Any:
+        return in_job(params) if params["lr"][0] < 5e-3 else None
+
+    train_trials(trials, forgets, train, valid, backend="numpy")
+    assert "of type NoneType, not TrainConfig" in trials[0].failed[0]
+    assert len(trials[1].told) == 1
+
+
 def test_a_trial_can_be_told_the_values_of_constraints(parts: Parts, tmp_path: Path) -> None:
     def value(result: nn.TrainResult) -> dict[str, float]:
         return {"objective": result.best.valid_loss, "weights": result.model.params.size}

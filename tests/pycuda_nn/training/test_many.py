@@ -8,7 +8,7 @@ import pytest
 
 import pycuda_nn as nn
 from pycuda_nn.backends import load
-from pycuda_nn.errors import CheckpointError, ConfigError
+from pycuda_nn.errors import CheckpointError, ConfigError, DataError
 
 Parts = tuple[nn.Dataset, nn.Dataset, nn.Dataset]
 
@@ -157,3 +157,23 @@ def test_the_end_of_a_training_reads_only_parameters(parts: Parts) -> None:
         wanted = nn.train(config, train, valid, backend="numpy")
         same(wanted, nn.train(config, train, valid, backend=NoState()))
         same(wanted, nn.train_many([config], train, valid, backend=NoState())[0])
+
+
+def test_what_is_no_dataset_or_no_settings_is_named(parts: Parts) -> None:
+    train, valid, _ = parts
+    with pytest.raises(DataError, match="train is of type ndarray") as caught:
+        nn.train(CONFIGS[0], train.x, train.y)  # type: ignore[arg-type]
+    assert "from_arrays" in caught.value.fix
+    with pytest.raises(DataError, match="valid is of type tuple"):
+        nn.train_many(CONFIGS, train, (valid.x, valid.y))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="of type dict"):
+        nn.train_many([{"lr": 1e-3}], train)  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="of type Dataset"):
+        nn.train(train, CONFIGS[0])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="not several"):
+        nn.train_many(CONFIGS[0], train)  # type: ignore[arg-type]
+
+
+def test_the_settings_can_come_from_a_generator(parts: Parts) -> None:
+    found = nn.train_many((config for config in CONFIGS[:2]), parts[0], backend="numpy")
+    assert [len(result.history) for result in found] == [3, 5]
