@@ -23,7 +23,7 @@ NAMED = {
     "silu": "x * sigmoid(x)",
     "softplus": "softplus(x)",
 }
-# Names that other libraries have for activations and losses of ours.
+# Names that other libraries have for built-in activations and losses.
 _ELSEWHERE = {
     "bce": "logistic",
     "binarycrossentropy": "logistic",

@@ -39,8 +39,9 @@ def check_request(batch: int, monitor: str, valid: Dataset) -> None:
 
 def is_count(number: object, least: int) -> bool:
     """Return whether ``number`` is a whole number from ``least``."""
-    is_whole = isinstance(number, Integral) and not isinstance(number, bool)
-    return is_whole and number >= least
+    if isinstance(number, bool) or not isinstance(number, Integral):
+        return False
+    return int(number) >= least
 
 
 class Together:
