@@ -11,10 +11,9 @@ from starcluster.aws import Ec2
 from starcluster.cluster import ClusterLifecycle, Outcome
 from starcluster.config import config
 from starcluster.launch import Origin, Timeouts
-from tests.testbed.cloud import REGION, Cloud
-from tests.testbed.consistency import TRUTH
+from tests.testbed.cloud import IMAGE, REGION, Cloud
 from tests.testbed.fabric import Node
-from tests.testbed.fake_ec2 import IMAGE
+from tests.testbed.faults import TRUTH
 
 NAME = "faulty"
 TYPE = "g4dn.xlarge"

@@ -11,8 +11,7 @@ import pytest
 
 from tests.on_hosts.secrecy import Watch, files_with, forms
 from tests.on_hosts.user import PLUGIN, User
-from tests.testbed.cloud import REPOSITORY, Cloud
-from tests.testbed.fake_ec2 import IMAGE
+from tests.testbed.cloud import IMAGE, REPOSITORY, Cloud
 
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
 

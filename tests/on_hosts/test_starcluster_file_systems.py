@@ -12,9 +12,8 @@ from starcluster.aws.ec2 import Ec2
 from starcluster.aws.filesystems import efs_name
 from starcluster.config.sections import AwsSettings
 from tests.on_hosts.user import User
-from tests.testbed.cloud import REGION, ZONE, Cloud
+from tests.testbed.cloud import IMAGE, REGION, ZONE, Cloud
 from tests.testbed.efs import Authority, MountTarget
-from tests.testbed.fake_ec2 import IMAGE
 
 pytestmark = [pytest.mark.sge, pytest.mark.slow]
 

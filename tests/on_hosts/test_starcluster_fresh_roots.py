@@ -10,8 +10,7 @@ import pytest
 
 from sge_jobs import HWLOC_PACKAGES
 from tests.on_hosts.user import PLUGIN, User
-from tests.testbed.cloud import Cloud
-from tests.testbed.fake_ec2 import IMAGE
+from tests.testbed.cloud import IMAGE, Cloud
 from tests.testbed.roots import DEBIAN_12, DEBIAN_13, UBUNTU, debian_packages, root
 
 pytestmark = [pytest.mark.debootstrap, pytest.mark.sge, pytest.mark.slow]

@@ -24,8 +24,7 @@ from starcluster.model import TAG_CLUSTER, TAG_HOST_KEY
 from starcluster.node import Shell
 from starcluster.node.jump import by_jump_host, problem_of
 from starcluster.node.tunnel import Forwarding
-from tests.testbed.cloud import Cloud
-from tests.testbed.fake_ec2 import IMAGE
+from tests.testbed.cloud import IMAGE, Cloud
 from tests.testbed.ssh_hosts import SshHosts
 from tests.waiting import until
 

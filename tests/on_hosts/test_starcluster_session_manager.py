@@ -21,8 +21,7 @@ from starcluster.errors import ConnectionLost, HostKeyMismatch
 from starcluster.launch.userdata import new_host_key
 from starcluster.node import Shell
 from starcluster.node.tunnel import Forwarding
-from tests.testbed.cloud import CREDENTIALS, REGION, Cloud
-from tests.testbed.fake_ec2 import IMAGE
+from tests.testbed.cloud import CREDENTIALS, IMAGE, REGION, Cloud
 from tests.testbed.session_manager import AWS, PLUGIN, SessionManagerCli
 from tests.waiting import until
 

@@ -21,6 +21,8 @@ from tests.waiting import text_of, until
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[2]
 REGION, ZONE = "us-east-1", "us-east-1a"
+IMAGE = "ami-0dee9ba5e0000001a"  # with Grid Engine, NFS and OpenSSH
+PRICES = {"g4dn.xlarge": 0.526, "g4dn.12xlarge": 3.912, "m5.large": 0.096}  # dollars per hour
 _ADDRESS = "172.31.0.1/16"  # in EC2's default VPC; no instance gets .1
 _PORT = 5000
 _CLONE_NEWNET = 0x40000000

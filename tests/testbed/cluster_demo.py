@@ -6,8 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.testbed.cloud import REPOSITORY, Cloud
-from tests.testbed.fake_ec2 import IMAGE
+from tests.testbed.cloud import IMAGE, REPOSITORY, Cloud
 
 CONFIG = f"""\
 [global]

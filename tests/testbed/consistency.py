@@ -27,7 +27,8 @@ from flask import request
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.instances import Instance, InstanceState
 
-TRUTH = "starmint-truth"
+from tests.testbed.faults import TRUTH
+
 _FIRST = "first"  # the key of a resource's creation
 
 

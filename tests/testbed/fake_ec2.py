@@ -22,6 +22,7 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import ec2_backends
 from moto.server import ThreadedMotoServer
 
+from tests.testbed.cloud import IMAGE
 from tests.testbed.consistency import Consistency, cut
 from tests.testbed.machines import Faults, Hostless, Machines
 from tests.testbed.metadata import serve_metadata
@@ -32,7 +33,6 @@ from tests.testbed.moto_more import add_what_moto_lacks, tell_prices
 from tests.testbed.roles import REGION, authorize
 
 ACCOUNT = "123456789012"
-IMAGE = "ami-0dee9ba5e0000001a"  # with Grid Engine, NFS and OpenSSH
 
 
 def record_calls(machines: Faults, lagging: Consistency) -> None:

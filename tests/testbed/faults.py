@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+TRUTH = "starmint-truth"  # in the user agent of a client that sees everything at once
+
 
 def put(folder: Path, name: str, value: object) -> None:
     """Write a JSON file to ``folder``/faults, of which the server never reads a part."""

@@ -29,11 +29,8 @@ from starcluster.node.commands import Answer
 from starcluster.node.node import Node
 from starcluster.setup.run import SetupResult
 from tests.testbed.brokers import free_port
-from tests.testbed.cloud import CREDENTIALS, REGION, REPOSITORY
-from tests.testbed.consistency import TRUTH
-from tests.testbed.fake_ec2 import IMAGE
-from tests.testbed.faults import put
-from tests.testbed.moto_more import PRICES
+from tests.testbed.cloud import CREDENTIALS, IMAGE, PRICES, REGION, REPOSITORY
+from tests.testbed.faults import TRUTH, put
 
 TYPE = min(PRICES)
 

@@ -7,10 +7,12 @@ import json
 import secrets
 import socket
 import threading
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from tests.testbed.machines import Machines
 from tests.testbed.roles import REGION, credentials, role_of
+
+if TYPE_CHECKING:
+    from tests.testbed.machines import Machines
 
 ADDRESSES = ("169.254.169.254", "fd00:ec2::254")
 ROLE_SECRET = "secret-of-the-role-of-the-instance"  # noqa: S105 - of no account

@@ -13,9 +13,9 @@ from moto.ec2.models import EC2Backend
 from moto.ec2.responses import EC2Response
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 
+from tests.testbed.cloud import PRICES
 from tests.testbed.moto_instances import wrap
 
-PRICES = {"g4dn.xlarge": 0.526, "g4dn.12xlarge": 3.912, "m5.large": 0.096}  # dollars per hour
 DISK_PRICES = {"gp2": 0.1, "gp3": 0.08}  # dollars per GiB and month
 
 

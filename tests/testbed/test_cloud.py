@@ -13,8 +13,7 @@ from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from tests.testbed.cloud import REGION, Cloud
-from tests.testbed.fake_ec2 import IMAGE
+from tests.testbed.cloud import IMAGE, REGION, Cloud
 from tests.testbed.test_cell import traces
 from tests.waiting import until
 
