@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from botocore.loaders import JSONFileLoader
 
 from starcluster.aws import client, prices, requests, responses
 from starcluster.aws.ec2 import Ec2
@@ -255,6 +256,27 @@ def test_spot_prices_and_requests(ec2: Ec2) -> None:
     assert lowest["t3.micro"] == min(price.price for price in found)
     assert prices.spot(ec2, []) == {}
     assert ec2.spot_requests() == []
+
+
+def test_all_regions_share_one_description_of_ec2(
+    monkeypatch: pytest.MonkeyPatch, client_to: Callable[[str, str], Ec2]
+) -> None:
+    read = []
+    load = JSONFileLoader.load_file
+
+    def noted(self: JSONFileLoader, path: str) -> object:
+        found = load(self, path)
+        read.extend([path] if found else [])
+        return found
+
+    monkeypatch.setattr(JSONFileLoader, "load_file", noted)
+    client._loader.cache_clear()
+    regions = ("us-east-1", "eu-west-1", "us-east-1")
+    clients = [client_to("http://127.0.0.1:9", region) for region in regions]
+    assert {each.address() for each in clients} == {"http://127.0.0.1:9"}
+    assert sum("/ec2/" in path and "service-2" in path for path in read) == 1
+    places = clients[-1]._session._loader.search_paths
+    assert len(places) == len(set(places))
 
 
 def test_the_console(ec2: Ec2) -> None:
