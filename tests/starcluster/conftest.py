@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import subprocess
 import sys
@@ -24,6 +25,31 @@ from tests.testbed.brokers import free_port
 
 START_LIMIT_S = 300
 IMAGE = "ami-785db401"
+WINDOWS = "ami-12c6146b"
+# Otherwise a reset of the server loads 1301 images in each region.
+_IMAGES = [
+    {
+        "ami_id": image,
+        "state": "available",
+        "public": True,
+        "owner_id": owner,
+        "image_location": "amazon/getting-started",
+        "root_device_type": "ebs",
+        "root_device_name": "/dev/sda1",
+        "description": name,
+        "image_type": "machine",
+        "platform": platform,
+        "architecture": "x86_64",
+        "name": name,
+        "virtualization_type": "hvm",
+        "hypervisor": "xen",
+        "sriov": "simple",
+    }
+    for image, owner, name, platform in (
+        (IMAGE, "099720109477", "ubuntu/images/hvm-ssd/ubuntu-16.04-amd64-server", None),
+        (WINDOWS, "801119661308", "Windows_Server-2008-R2_SP1-English-64Bit-Base", "windows"),
+    )
+]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -32,7 +58,9 @@ def moto_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the server; it runs for the whole session."""
     port = free_port()
     log = tmp_path_factory.mktemp("moto") / "log"
-    environment = os.environ | {"MOTO_EC2_LOAD_DEFAULT_AMIS": "true"}
+    images = log.with_name("images.json")
+    images.write_text(json.dumps(_IMAGES))
+    environment = os.environ | {"MOTO_AMIS_PATH": str(images)}
     with log.open("wb") as output:
         argv = [
             sys.executable,

@@ -6,9 +6,10 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.ec2.models import EC2Backend
+from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.launch_templates import LaunchTemplate
 from moto.ec2.responses import EC2Response
-from moto.ec2.utils import parse_user_data
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix, parse_user_data
 from moto.server import main
 
 
@@ -17,6 +18,20 @@ def fix_templates() -> None:
     LaunchTemplate.tags = property(lambda self: self.get_tags(), lambda self, tags: None)
     EC2Response.create_launch_template_version = _new_version
     EC2Backend.create_image = _with_tagged_snapshot(EC2Backend.create_image)
+
+
+def find_tags_by_id() -> None:
+    """Look up the tags of a resource; moto compares its identifier with those of all resources."""
+    TaggedEC2Resource.get_tags = _tags_of
+
+
+def _tags_of(resource: Any) -> list[dict[str, str]]:
+    kind = EC2_PREFIX_TO_RESOURCE.get(get_prefix(resource.id), "") if resource.id else ""
+    tags = dict(resource.ec2_backend.tags.get(resource.id, {}))
+    return [
+        {"resource_id": resource.id, "key": key, "value": value, "resource_type": kind}
+        for key, value in tags.items()
+    ]
 
 
 def connect_default_vpc() -> None:
@@ -62,5 +77,6 @@ def _with_tagged_snapshot(original: Any) -> Any:
 
 if __name__ == "__main__":
     fix_templates()
+    find_tags_by_id()
     connect_default_vpc()
     main()
