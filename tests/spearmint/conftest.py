@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from optuna.pruners import BasePruner
 from optuna.samplers import RandomSampler
+from optuna.storages._rdb.storage import _VersionManager
 
 from spearmint.controller.controller import Controller
 from spearmint.controller.limits import SearchLimits, StudyLimits
@@ -63,6 +64,22 @@ class ExperimentDir:
 _STUDY_LIMITS = {"finished", "broken", "patience", "target"}
 
 MakeExperiment = Callable[..., ExperimentDir]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def migrations_read_once() -> Iterator[None]:
+    """Execute Optuna's ten migration scripts once, instead of in each opening of a storage."""
+    read = _VersionManager._create_alembic_script
+    found = []
+
+    def once(self: _VersionManager) -> object:
+        if not found:
+            found.append(read(self))
+        return found[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_VersionManager, "_create_alembic_script", once)
+        yield
 
 
 @pytest.fixture
