@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from spearmint.choosers import CHOOSERS
 from spearmint.choosers.testing import ChooserContract
 
@@ -24,6 +26,7 @@ class TestGPConstrainedEIChooser(ChooserContract):
 
 class TestRandomForestEIChooser(ChooserContract):
     chooser = "RandomForestEIChooser"
+    args: ClassVar = {"n_trees": "20"}
 
 
 class TestCMAChooser(ChooserContract):
