@@ -99,13 +99,29 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
-_ON_HOSTS = ("celery", "debootstrap", "htcondor", "sge", "slurm")
+_ON_HOSTS = ("celery", "debootstrap", "htcondor", "mount", "root", "sge", "slurm")
+
+
+def _check_file_names_markers(item: pytest.Item) -> None:
+    """Refuse a test of ``make test-hosts`` in a file that the command would not import."""
+    for name in _ON_HOSTS:
+        if item.get_closest_marker(name) and f"mark.{name}" not in _text(item.path):
+            raise pytest.UsageError(
+                f"{item.nodeid} has the marker {name!r} of another file, and make test-hosts "
+                f"finds files by their text: write pytest.mark.{name} in {item.path.name}"
+            )
+
+
+@functools.cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if any(map(item.get_closest_marker, _ON_HOSTS)) and not item.get_closest_marker("timeout"):
-            # Many daemons and programs start, and the first test can build the hosts' file system.
+            # Many daemons and programs start, and the first test can build the hosts' file system
+            # or an image, on cores that other workers use, too.
             item.add_marker(pytest.mark.timeout(1200))
         for name, is_there in _NEEDS.items():
             needed = item.get_closest_marker(name) is not None
@@ -113,6 +129,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=_lacks(name)))
         if "gpu" not in config.getoption("--require") and (reason := _lacks_gpus(item)):
             item.add_marker(pytest.mark.skip(reason=reason))
+        _check_file_names_markers(item)
     # Start with slow tests, so that no worker is left with a long one at the end.
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
