@@ -160,7 +160,7 @@ class Batch:
         self._noise()
         self._orders = Orders(p.order, plan.count, main)
         self._orders.draw({k: (recipe.seed, 0) for k, recipe in enumerate(plan.recipes)})
-        self._paths = self._kept(ManyPaths(p, self._source))
+        self._paths = self._kept(ManyPaths(p, self._source, resident=train.resident))
         self._epoch = self._paths.fastest()
         self._device.synchronize()
         p.weights.clear_moments()

@@ -1,4 +1,4 @@
-"""The paths of a batch: captured steps, fused steps, and the tiny kernel."""
+"""The paths of a batch: captured steps, fused steps, the tiny and the column kernel."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pycuda_nn.cuda.many.columns import (
+    ColumnsEpoch,
+    ColumnsKernel,
+    ColumnsPlan,
+    options_of,
+    recognise,
+)
 from pycuda_nn.cuda.many.fused import FusedKernels, FusedStep
 from pycuda_nn.cuda.many.kernels import ManyKernels
 from pycuda_nn.cuda.many.plan import ManyBuffers, ManyGemms, ManyPlan
-from pycuda_nn.cuda.many.sources import TINY_ENTRY
+from pycuda_nn.cuda.many.sources import COLUMNS_FILES, TINY_ENTRY
 from pycuda_nn.cuda.many.tiny import ManyTinyKernel
+from pycuda_nn.cuda.runtime.compiler import kernel_source
 from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.runtime.module import Module
 from pycuda_nn.cuda.stack import NotCovered
@@ -24,7 +32,7 @@ from pycuda_nn.cuda.training.choice import Paths
 from pycuda_nn.cuda.training.epoch import Epoch, GraphEpoch, TinyEpoch, seconds_of_step
 from pycuda_nn.cuda.training.order import DeviceOrder
 
-Made = TypeVar("Made", ManyTinyKernel, TrainingStep)
+Made = TypeVar("Made", ManyTinyKernel, ColumnsKernel, TrainingStep)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +69,11 @@ class Parts:
 class ManyPaths:
     """Makes the epochs of a batch; :meth:`close` closes them."""
 
-    def __init__(self, parts: Parts, source: BatchSource) -> None:
-        self._parts, self._source = parts, source
-        self._made: list[ManyTinyKernel | TrainingStep] = []
-        self._choose: Callable[[Sequence[int]], None] = lambda members: None
+    def __init__(self, parts: Parts, source: BatchSource, *, resident: bool) -> None:
+        """Keep what the paths share; ``resident``: whether the rows are in GPU memory."""
+        self._parts, self._source, self._resident = parts, source, resident
+        self._made: list[ManyTinyKernel | ColumnsKernel | TrainingStep] = []
+        self._choosers: list[Callable[[Sequence[int]], None]] = []
 
     def fastest(self) -> Epoch:
         """Return the steps of an epoch by the fastest path, and log the path."""
@@ -76,6 +85,11 @@ class ManyPaths:
         paths = Paths(self._seconds, p.gemms.where, name, tune=p.gemms.tune)
         source = plan.code(p.device.facts, p.weights.master_kind)
         reason = tiny.reason if isinstance(tiny, NotCovered) else ""
+        columns = recognise(plan, p.batch, p.device.facts)
+        if isinstance(columns, ColumnsPlan) and self._resident:
+            options = options_of(columns, plan, p.weights.master_kind)
+            code = kernel_source(*COLUMNS_FILES) + " ".join(options)
+            paths.add("column kernel", lambda: self._columns_epoch(columns), source=code)
         if plan.fuses(p.device.facts):
             paths.add("fused step", lambda: self._epoch_of(self._fused_step), source=source)
             reason = ""
@@ -90,8 +104,9 @@ class ManyPaths:
         return paths.fastest(what)
 
     def choose(self, members: Sequence[int]) -> None:
-        """Train these networks in later epochs; only the tiny kernel leaves out the others."""
-        self._choose(members)
+        """Train these networks in later epochs; a kernel of many steps leaves out the others."""
+        for choose in self._choosers:
+            choose(members)
 
     def close(self) -> None:
         """Close steps and kernels."""
@@ -108,6 +123,21 @@ class ManyPaths:
         n, batch = self._parts.n, self._parts.batch
         full, rest = step_of(batch), step_of(n % batch) if n % batch else None
         return GraphEpoch(full, n // batch, rest)
+
+    def _columns_epoch(self, plan: ColumnsPlan) -> ColumnsEpoch:
+        p, main = self._parts, self._parts.streams.main
+        kernel = self._kept(
+            ColumnsKernel(
+                p.device, p.memory, plan, p.plan, p.weights,
+                nets=p.nets, slots=p.order.slots, steps=p.steps,
+            )
+        )  # fmt: skip
+        self._choosers.append(lambda members: kernel.choose(members, main))
+        step_of = self._fused_step if p.plan.fuses(p.device.facts) else self._step
+        rest = step_of(p.n % p.batch) if p.n % p.batch else None
+        return ColumnsEpoch(
+            kernel, p.module, self._source, main, p.n // p.batch, p.plan.count, rest
+        )
 
     def _step(self, rows: int) -> TrainingStep:
         context = self._context(rows)
@@ -127,7 +157,7 @@ class ManyPaths:
                 nets=p.nets, slots=p.order.slots, steps=p.steps,
             )
         )  # fmt: skip
-        self._choose = lambda members: kernel.choose(members, main)
+        self._choosers.append(lambda members: kernel.choose(members, main))
         return TinyEpoch(kernel, p.module, p.weights, self._source, main, p.n)
 
     @property

@@ -71,3 +71,14 @@ class ManyTiny(ctypes.Structure):
         ("slots", ctypes.c_int),
         ("steps", ctypes.c_int),
     )
+
+
+class ManyColumns(ctypes.Structure):
+    """Arguments of the column kernel."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint64) for name in ("x", "y", "order", "rates", "losses", "clock")),
+        *((name, ctypes.c_uint64) for name in ("weight", "master", "first", "second")),
+        *((name, ctypes.c_uint64) for name in ("nets", "members", "purpose")),
+        *((name, ctypes.c_int) for name in ("networks", "slots", "steps", "first_step", "n_steps")),
+    )

@@ -20,7 +20,7 @@ from pycuda_nn.cuda.tiny.kernel import TinyKernel
 from pycuda_nn.network import Network
 
 STEPS_A_GRAPH = 8  # more steps are not faster
-_STEPS_A_LAUNCH = 4096  # tens of milliseconds; other processes can use the GPU between launches
+STEPS_A_LAUNCH = 4096  # tens of milliseconds; other processes can use the GPU between launches
 _STEPS_TO_TIME, _ROUNDS_TO_TIME = 256, 4
 _THREADS = 256
 
@@ -77,7 +77,7 @@ class PersistentEpoch(Epoch):
     def launch_full(self, steps: int) -> None:
         """See :class:`Epoch`."""
         source, weights, stream = self._source, self._weights, self._stream
-        for first in range(0, steps, _STEPS_A_LAUNCH):
+        for first in range(0, steps, STEPS_A_LAUNCH):
             self._kernel.run(
                 stream,
                 source,
@@ -85,7 +85,7 @@ class PersistentEpoch(Epoch):
                 first=weights.first,
                 second=weights.second,
                 first_step=first,
-                n_steps=min(_STEPS_A_LAUNCH, steps - first),
+                n_steps=min(STEPS_A_LAUNCH, steps - first),
             )
         _round_weights(self._module, weights, stream)
         self._module.launch("tick", (1, 1), 1, stream, source.clock, steps)
@@ -110,7 +110,7 @@ class TinyEpoch(Epoch):
     def launch_full(self, steps: int) -> None:
         """See :class:`Epoch`; the clock stays at the first step."""
         weights = self._weights
-        for first in range(0, steps, _STEPS_A_LAUNCH):
+        for first in range(0, steps, STEPS_A_LAUNCH):
             self._kernel.run(
                 self._stream,
                 self._source,
@@ -119,7 +119,7 @@ class TinyEpoch(Epoch):
                 second=weights.second,
                 rows=self._rows,
                 first_step=first,
-                n_steps=min(_STEPS_A_LAUNCH, steps - first),
+                n_steps=min(STEPS_A_LAUNCH, steps - first),
             )
         _round_weights(self._module, weights, self._stream)
 

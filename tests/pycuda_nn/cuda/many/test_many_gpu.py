@@ -26,19 +26,23 @@ SETTINGS: list[dict[str, Any]] = [
 
 def only(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let trainings take only this path, or the next one that covers them."""
+    from pycuda_nn.cuda.many import paths
     from pycuda_nn.cuda.many.plan import ManyPlan
+    from pycuda_nn.cuda.stack import NotCovered
     from pycuda_nn.cuda.training.choice import Paths
 
     if path != "tiny kernel":
         monkeypatch.setattr(Paths, "add_tiny", lambda *_, **__: None)
+    if path != "column kernel":
+        monkeypatch.setattr(paths, "recognise", lambda *_: NotCovered("not in this test"))
     if path == "captured step":
         monkeypatch.setattr(ManyPlan, "fuses", lambda *_: False)
 
 
-def parts(classes: int = 3) -> tuple[nn.Dataset, nn.Dataset]:
+def parts(classes: int = 3, inputs: int = 20) -> tuple[nn.Dataset, nn.Dataset]:
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(500, 20)).astype(np.float32)
-    y = (x @ rng.normal(size=(20, classes))).argmax(axis=1)
+    x = rng.normal(size=(500, inputs)).astype(np.float32)
+    y = (x @ rng.normal(size=(inputs, classes))).argmax(axis=1)
     train, valid, _ = nn.split(nn.Dataset.from_arrays(x, y, task="classify"), seed=1)
     return train, valid
 
@@ -58,7 +62,7 @@ def configs(**common: object) -> list[nn.TrainConfig]:
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16", "fp16"])
-@pytest.mark.parametrize("path", ["tiny kernel", "captured step"])
+@pytest.mark.parametrize("path", ["tiny kernel", "column kernel", "captured step"])
 @pytest.mark.parametrize("common", SETTINGS, ids=str)
 def test_each_network_is_that_of_numpy(
     precision: str, common: dict[str, Any], path: str, monkeypatch: pytest.MonkeyPatch
@@ -83,6 +87,8 @@ def test_each_network_is_that_of_numpy(
     [
         ("float32", "tiny kernel", 1e-4),
         ("float32", "captured step", 1e-4),
+        ("fp16", "column kernel", 5e-3),
+        ("bf16", "column kernel", 5e-2),
         ("fp16", "fused step", 5e-3),
         ("bf16", "fused step", 5e-2),
         ("bf16", "captured step", 5e-2),
@@ -130,7 +136,49 @@ def test_the_fused_step_is_the_captured_step(
             assert mine.train_loss == pytest.approx(its.train_loss, rel=within)
 
 
-@pytest.mark.parametrize("path", ["tiny kernel", "fused step", "captured step"])
+COLUMNS: list[dict[str, Any]] = [
+    {},
+    {"nesterov": True, "activation": "tanh"},
+    {"activation": "sigmoid", "dropout": 0.3, "batch_size": 33},
+    {"hidden": (256,), "batch_size": 128, "lr": 0.03},
+    {"hidden": (200,), "batch_size": 100, "dropout": 0.3},
+]
+
+
+@pytest.mark.parametrize(("precision", "within"), [("bf16", 0.03), ("fp16", 0.004)])
+@pytest.mark.parametrize("common", COLUMNS, ids=str)
+@pytest.mark.parametrize("inputs", [20, 784])
+def test_the_column_kernel_is_the_captured_step(
+    precision: str,
+    within: float,
+    common: dict[str, Any],
+    inputs: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    train, valid = parts(inputs=inputs)
+    base = {"hidden": (40,), "epochs": 2, "batch_size": 32, "optimizer": "sgd", **common}
+    more = {"l2": 1e-2, "seed": 3, "momentum": 0.5, "epochs": 1}
+    wanted = [nn.TrainConfig(**{**base, **more}), *(nn.TrainConfig(**base) for _ in range(9))]
+    found = []
+    for path in ("column kernel", "column kernel", "captured step"):
+        with monkeypatch.context() as patch:
+            only(path, patch)
+            found.append(nn.train_many(wanted, train, valid, backend=backend(precision)))
+        assert f"training path: {path}" in caplog.text
+        caplog.clear()
+    for config, one, again, other in zip(wanted, *found, strict=True):
+        assert isinstance(one, nn.TrainResult)
+        np.testing.assert_array_equal(one.model.params, again.model.params)
+        first = one.model.network.initial_params(config.seed)
+        change, same = one.model.params - first, other.model.params - first
+        assert np.linalg.norm(change - same) <= within * np.linalg.norm(same)
+        for mine, its in zip(one.history, other.history, strict=True):
+            assert mine.train_loss == pytest.approx(its.train_loss, rel=within)
+
+
+@pytest.mark.parametrize("path", ["tiny kernel", "column kernel", "fused step", "captured step"])
 @pytest.mark.parametrize(("precision", "within"), [("float32", 1e-4), ("bf16", 0.05)])
 def test_several_shapes_at_once_return_the_best_weights_of_each(
     precision: str, within: float, path: str, monkeypatch: pytest.MonkeyPatch
