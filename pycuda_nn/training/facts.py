@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+import numpy as np
+import numpy.typing as npt
+
 from pycuda_nn.data.dataset import Dataset
 from pycuda_nn.data.scaling import Scaler, TargetScaler, scaled
 from pycuda_nn.errors import DataError
+from pycuda_nn.network import Network
 from pycuda_nn.protocols import Split
 from pycuda_nn.training.checkpoint import Checkpoint, fingerprint
 
@@ -40,6 +44,7 @@ class DataFacts:
         self.scaler: Callable[[str], Scaler | None] = functools.cache(
             functools.partial(Scaler.fit, train.x)
         )
+        self._initial = functools.lru_cache(maxsize=1)(Network.initial_params)
         self._last: tuple[tuple[object, object], Parts] | None = None
 
     @functools.cached_property
@@ -51,6 +56,10 @@ class DataFacts:
     def targets(self) -> TargetScaler:
         """The scaler of the training targets, which must be numbers."""
         return TargetScaler.fit(self.train.y)
+
+    def initial_params(self, network: Network, seed: int) -> npt.NDArray[np.float32]:
+        """Return the initial parameters; the trials of a search often have the same seed."""
+        return self._initial(network, seed).copy()
 
     def parts(self, begin: Checkpoint) -> Parts:
         """Return the rows as ``begin`` scales them; the last answer is kept."""

@@ -178,7 +178,7 @@ def begin_of(
         columns=train.columns,
         scaler=facts.scaler(config.scale),
         history=History(),
-        state={"params": network.initial_params(config.seed)},
+        state={"params": facts.initial_params(network, config.seed)},
         best=None,
         fingerprint=of_train,
         valid_fingerprint=of_valid,

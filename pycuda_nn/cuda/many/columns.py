@@ -7,119 +7,26 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pycuda.driver as cuda
 
+from pycuda_nn.cuda.many.columns_plan import ColumnsPlan
 from pycuda_nn.cuda.many.plan import ManyPlan
 from pycuda_nn.cuda.many.sources import COLUMNS_FILES
 from pycuda_nn.cuda.many.structs import ManyColumns
 from pycuda_nn.cuda.runtime.compiler import build, kernel_source
-from pycuda_nn.cuda.runtime.device import Device, Facts, Memory
+from pycuda_nn.cuda.runtime.device import Device, Memory
 from pycuda_nn.cuda.runtime.module import Module
-from pycuda_nn.cuda.stack import NotCovered
 from pycuda_nn.cuda.step.step import TrainingStep
 from pycuda_nn.cuda.step.streams import BatchSource
-from pycuda_nn.cuda.step.weights import ADAM, Weights, optimizer_number
+from pycuda_nn.cuda.step.weights import Weights
 from pycuda_nn.cuda.training.epoch import STEPS_A_LAUNCH, Epoch
 from pycuda_nn.errors import DeviceError
-from pycuda_nn.layers import Softmax
 from pycuda_nn.rng import Purpose
 
-_COLUMNS, _OUTPUTS = 16, 16  # of a block; of the network, padded
-_TILES, _MOST_WORKERS = (
-    (1, 3, 5, 7),
-    7,
-)  # tiles of 16 inputs of a warp, whose weights fit in registers
-_MOST_BLOCKS = 16  # of a cluster
-_LEAST_MULTIPROCESSORS = 6 * _MOST_BLOCKS  # of a GPU whose parts have room for such a cluster
 _THREADS = 256
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnsPlan:
-    """Distribution of a network with one hidden layer; ``sizes`` are padded.
-
-    Attributes:
-        width: Width of the hidden layer, without padding.
-        classes: Outputs, without padding.
-        batch: Rows of a minibatch.
-        tiles: Tiles of 16 inputs whose weights a warp has.
-        workers: Warps with weights of the inputs.
-    """
-
-    sizes: tuple[int, ...]
-    width: int
-    classes: int
-    batch: int
-    tiles: int
-    workers: int
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of the cluster of a network."""
-        return self.sizes[1] // _COLUMNS
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return 32 * (self.workers + 1)
-
-    @property
-    def shared_bytes(self) -> int:
-        """Shared memory of a block, in bytes."""
-        rows = -(-self.batch // 32) * 32
-        share = -(-rows // self.blocks)
-        slices = 2 * self.workers * rows * 16 * self.tiles
-        sums = max(4 * self.workers * 32 * _COLUMNS, 4 * rows * _COLUMNS)
-        parts = 4 * self.blocks * share * _OUTPUTS
-        rest = 2 * rows * _COLUMNS + 2 * _COLUMNS * _OUTPUTS + 4 * self.blocks * share
-        total = slices + sums + parts + rest + 4 * (_COLUMNS + _OUTPUTS) + 2 * rows
-        return -(-total // 16) * 16
-
-    def macros(self) -> tuple[str, ...]:
-        """Return the definitions of the kernel source."""
-        values = {
-            "INS": self.sizes[0],
-            "HIDDEN": self.sizes[1],
-            "WIDTH": self.width,
-            "CLASSES": self.classes,
-            "BATCH": self.batch,
-            "TILES": self.tiles,
-            "WORKERS": self.workers,
-            "SHARED": self.shared_bytes,
-        }
-        return tuple(f"-DCOLUMNS_{name}={value}" for name, value in values.items())
-
-
-def recognise(plan: ManyPlan, batch: int, facts: Facts) -> ColumnsPlan | NotCovered:
-    """Return the distribution of each network of a group on a GPU, or why there is none.
-
-    It needs 16-bit activations, one hidden layer of up to 256 columns, a softmax of up to 16
-    classes, SGD, and room for the rows of a minibatch in the shared memory of a block.
-    """
-    stack, sizes = plan.stack, plan.layout.sizes
-    capable = facts.compute_capability[0] == 9
-    kinds = plan.precision.item_bytes == 2 and type(stack.loss) is Softmax
-    if not (capable and kinds and facts.multiprocessors >= _LEAST_MULTIPROCESSORS):
-        return NotCovered("this GPU, precision or loss is not supported by the column kernel")
-    if stack.keeps_z or optimizer_number(plan.recipe) == ADAM:
-        return NotCovered("this activation or optimizer is not supported by the column kernel")
-    fits = len(sizes) == 3 and sizes[2] == _OUTPUTS and sizes[1] % _COLUMNS == 0
-    if not (fits and sizes[1] <= _MOST_BLOCKS * _COLUMNS):
-        return NotCovered("the layers are not supported by the column kernel")
-    needed = -(-sizes[0] // 16)
-    for tiles in _TILES:
-        workers = -(-needed // tiles)
-        made = ColumnsPlan(
-            sizes=sizes, width=stack.sizes[1], classes=stack.sizes[2], batch=batch,
-            tiles=tiles, workers=workers,
-        )  # fmt: skip
-        if workers <= _MOST_WORKERS and made.shared_bytes <= facts.shared_bytes:
-            return made
-    return NotCovered("the rows of a minibatch are too large for the column kernel")
 
 
 def options_of(made: ColumnsPlan, plan: ManyPlan, master_kind: int) -> tuple[str, ...]:

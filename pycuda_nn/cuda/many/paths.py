@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -9,10 +10,9 @@ from typing import TypeVar
 from pycuda_nn.cuda.many.columns import (
     ColumnsEpoch,
     ColumnsKernel,
-    ColumnsPlan,
     options_of,
-    recognise,
 )
+from pycuda_nn.cuda.many.columns_plan import ColumnsPlan, recognise
 from pycuda_nn.cuda.many.fused import FusedKernels, FusedStep
 from pycuda_nn.cuda.many.kernels import ManyKernels
 from pycuda_nn.cuda.many.plan import ManyBuffers, ManyGemms, ManyPlan
@@ -85,7 +85,8 @@ class ManyPaths:
         paths = Paths(self._seconds, p.gemms.where, name, tune=p.gemms.tune)
         source = plan.code(p.device.facts, p.weights.master_kind)
         reason = tiny.reason if isinstance(tiny, NotCovered) else ""
-        columns = recognise(plan, p.batch, p.device.facts)
+        recipe = dataclasses.replace(plan.recipe, batch_size=p.batch)
+        columns = recognise(stack, recipe, plan.precision.item_bytes, p.device.facts)
         if isinstance(columns, ColumnsPlan) and self._resident:
             options = options_of(columns, plan, p.weights.master_kind)
             code = kernel_source(*COLUMNS_FILES) + " ".join(options)

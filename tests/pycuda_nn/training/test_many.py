@@ -9,6 +9,8 @@ import pytest
 import pycuda_nn as nn
 from pycuda_nn.backends import load
 from pycuda_nn.errors import CheckpointError, ConfigError, DataError
+from pycuda_nn.network import Network
+from pycuda_nn.training.facts import DataFacts
 
 Parts = tuple[nn.Dataset, nn.Dataset, nn.Dataset]
 
@@ -177,3 +179,13 @@ def test_what_is_no_dataset_or_no_settings_is_named(parts: Parts) -> None:
 def test_the_settings_can_come_from_a_generator(parts: Parts) -> None:
     found = nn.train_many((config for config in CONFIGS[:2]), parts[0], backend="numpy")
     assert [len(result.history) for result in found] == [3, 5]
+
+
+def test_initial_parameters_are_those_of_each_seed_and_belong_to_the_caller(parts: Parts) -> None:
+    train, valid, _ = parts
+    facts, network = DataFacts(train, valid), Network.from_sizes((5, 8, 3), loss="softmax")
+    first = facts.initial_params(network, 1)
+    first[:] = 7.0
+    for seed in (1, 1, 2, 1):
+        want = network.initial_params(seed)
+        np.testing.assert_array_equal(facts.initial_params(network, seed), want)
