@@ -15,5 +15,6 @@ COLUMNS_FILES = (  # of the column kernel
     "cuda/step/update.cuh",
     "cuda/persistent/device_code/tensor.cuh",
     "cuda/many/net.cuh",
+    "cuda/many/columns_layout.cuh",
     "cuda/many/columns.cuh",
 )
