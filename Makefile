@@ -20,7 +20,7 @@ BIN := $(VENV)/bin
 # One more than there are cores: many tests wait for daemons.
 WORKERS ?= $(shell expr 1 + $$(nproc))
 # These wait longer: for hosts to boot, for a queue to poll.
-HOST_WORKERS ?= $(shell expr 4 '*' $$(nproc))
+HOST_WORKERS ?= $(shell expr 2 '*' $$(nproc))
 PYTEST_FLAGS ?=
 # Tests ignore the machine's other packages and its Python settings.
 PYTEST := env -u PYTHONPATH -u PYTHONHOME -u PYTEST_ADDOPTS -u PYTEST_PLUGINS PYTHONNOUSERSITE=1 \

@@ -175,7 +175,9 @@ def _legend(machine: dict, rows: list[dict], peers: dict[str, str]) -> list[str]
         how = "unrolled by 8 if faster" if unrolled else "not unrolled (by 8: 35 for mnist-b128)"
         lines.append(f"JAX all steps of an epoch in one jitted ``lax.scan``, {how}.")
     if "torch" in peers:
-        lines.append("PyTorch one step as a CUDA graph with the fused optimizer.")
+        earlier = any(row["torch"].get("earlier") for row in rows)
+        when = ", in an earlier run on such a GPU" if earlier else ""
+        lines.append(f"PyTorch one step as a CUDA graph with the fused optimizer{when}.")
     return lines
 
 

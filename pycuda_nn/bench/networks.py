@@ -57,4 +57,4 @@ def _setting(text: str, word: str) -> dict[str, Any]:
         return {"batch": int(value)}
     if name == "dropout" and re.fullmatch(r"0?\.\d+|0", value):
         return {"dropout": float(value)}
-    raise ValueError(f"'{text}': '{word}' is no setting; {_EXPECTED}")
+    raise ValueError(f"'{text}': invalid setting '{word}': {_EXPECTED}")
