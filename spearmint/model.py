@@ -190,7 +190,7 @@ class Trial:
         goal: It continues to this number of rungs, whatever its values are.
         part_s: Seconds of the part up to each of these rungs; empty if they were not stored.
         lost: Number of its jobs that disappeared without a result.
-        alone: Whether its next job has no other trials: one of several trials failed as a whole.
+        alone: Whether its later jobs have no other trials: one of several trials failed as a whole.
         reports: Intermediate values, by step.
         region: Region of its search; empty without regions.
         objectives: Values by name of several objectives; empty unless complete.

@@ -26,7 +26,7 @@ def find(text: str) -> Workload:
     if text in KNOWN:
         return KNOWN[text]
     sizes, *words = text.split(",")
-    if not re.fullmatch(r"\d+(-\d+)+", sizes):
+    if not re.fullmatch(r"[0-9]+(-[0-9]+)+", sizes):
         raise ValueError(
             f"'{text}'. {did_you_mean(text, KNOWN)} To time another network: {_EXPECTED}"
         )
@@ -53,8 +53,8 @@ def _setting(text: str, word: str) -> dict[str, Any]:
     if word in _OPTIMIZERS:
         return {"optimizer": word}
     name, _, value = word.partition("=")
-    if name == "b" and re.fullmatch(r"\d+", value) and int(value):
+    if name == "b" and re.fullmatch(r"[0-9]+", value) and int(value):
         return {"batch": int(value)}
-    if name == "dropout" and re.fullmatch(r"0?\.\d+|0", value):
+    if name == "dropout" and re.fullmatch(r"0?\.[0-9]+|0", value):
         return {"dropout": float(value)}
     raise ValueError(f"'{text}': invalid setting '{word}': {_EXPECTED}")

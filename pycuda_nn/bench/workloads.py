@@ -94,7 +94,8 @@ def make_rows(workload: Workload, rows: int, seed: int = 0) -> tuple[Array, Arra
     """Return rows that can be learned, and their targets.
 
     The features are normally distributed float32 numbers. The targets are projections of them
-    (squared), whether the first is positive (logistic), or the number of the largest.
+    (squared), whether the first is positive (logistic), or the number of the largest. The first
+    rows have the classes 0, 1, 2 and so on, so that each class has a row.
     """
     draw = np.random.default_rng(0)
     shape = (workload.sizes[0], workload.sizes[-1])

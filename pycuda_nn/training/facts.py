@@ -58,7 +58,10 @@ class DataFacts:
         return TargetScaler.fit(self.train.y)
 
     def initial_params(self, network: Network, seed: int) -> npt.NDArray[np.float32]:
-        """Return the initial parameters; the trials of a search often have the same seed."""
+        """Return the initial parameters of a network whose layers are hashable.
+
+        The last answer is kept: the trials of a search often have the same seed.
+        """
         return self._initial(network, seed).copy()
 
     def parts(self, begin: Checkpoint) -> Parts:

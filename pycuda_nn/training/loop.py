@@ -169,7 +169,12 @@ def begin_of(
             f"{valid.name} and {train.name} differ in columns or classes",
             "Pass parts of one split.",
         )
-    network = network_for(config, train) if network is None else check_network(network, train)
+    if network is None:
+        network = network_for(config, train)
+        initial = facts.initial_params(network, config.seed)
+    else:  # its layers are those of the user, and possibly not hashable
+        network = check_network(network, train)
+        initial = network.initial_params(config.seed)
     of_train, of_valid = facts.fingerprints
     return Checkpoint(
         config=config,
@@ -178,7 +183,7 @@ def begin_of(
         columns=train.columns,
         scaler=facts.scaler(config.scale),
         history=History(),
-        state={"params": facts.initial_params(network, config.seed)},
+        state={"params": initial},
         best=None,
         fingerprint=of_train,
         valid_fingerprint=of_valid,

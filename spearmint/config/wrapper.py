@@ -52,13 +52,18 @@ def require_syntax(experiment: Experiment) -> None:
 
     Raises:
         InputError: A file has a syntax error; the message has the line, and for Python 2 the
-            command that converts it. Or ``main_batch`` is missing, with ``batch``.
+            command that converts it. Or ``main`` is missing, or with ``batch`` ``main_batch``.
     """
     if experiment.language is not Language.PYTHON:
         return
     _check(experiment.directory, experiment.name, set())
     path = experiment.directory / f"{experiment.name}.py"
-    if experiment.batch > 1 and not _can_define(_compiled(path), MAIN_BATCH):
+    tree = _compiled(path)
+    if experiment.batch == 1 and not _can_define(tree, "main") and _can_define(tree, MAIN_BATCH):
+        raise InputError(
+            f"{path} has no function main(job_id, params)", f"To call {MAIN_BATCH}: --batch=8"
+        )
+    if experiment.batch > 1 and not _can_define(tree, MAIN_BATCH):
         raise InputError(
             f"{path} has no function {MAIN_BATCH}(trials), which batch: {experiment.batch} calls",
             "Write one, or remove batch from config.pb.",

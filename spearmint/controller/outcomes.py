@@ -61,6 +61,8 @@ class Outcomes:
     def prune(self, running: RunningTrial) -> None:
         """Store that the pruner stopped a trial."""
         self.on_success()
+        if running.is_in_batch:
+            bring_files(running.job_folder, running.trial.id, running.folder)
         self._end(self.study.prune(running.trial, running.charged_s()))
 
     def _end_of(self, running: RunningTrial) -> JobEnd:

@@ -101,12 +101,14 @@ def _objective(
 
 def _require_one_argument(function: Callable[..., Any]) -> None:
     try:
-        inspect.signature(function).bind(None)
-    except ValueError:  # a function in C
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a function in C
         return
+    try:
+        signature.bind(None)
     except TypeError as error:
         raise InputError(
-            f"cannot call {name_of(function)}{inspect.signature(function)} with a list: {error}",
+            f"cannot call {name_of(function)}{signature} with a list: {error}",
             "With batch, the function has one argument, the list of trials: train(trials).",
         ) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import numbers
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,7 +88,8 @@ def to_reports(values: Mapping[int, float]) -> dict[int, float]:
 
 
 def _step(step: object) -> int:
-    return int(step) if isinstance(step, float) and step.is_integer() else whole("step", step)
+    is_float = isinstance(step, numbers.Real) and not isinstance(step, numbers.Integral)
+    return int(step) if is_float and float(step).is_integer() else whole("step", step)
 
 
 def whole(what: str, number: object) -> int:

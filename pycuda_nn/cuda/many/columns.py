@@ -67,9 +67,10 @@ class ColumnsKernel:
         """
         self.plan, self._chosen = made, of.count
         source, options = kernel_source(*COLUMNS_FILES), options_of(made, of, weights.master_kind)
-        self._module, self._function = _load(build(source, device.facts.arch, options), made)
+        code = build(source, device.facts.arch, options)
         self._members = memory.allocate(4 * of.count, "the numbers of the networks")
         cuda.memcpy_htod(self._members, np.arange(of.count, dtype=np.int32))
+        self._module, self._function = _load(code, made)
         self._fields = {
             "weight": weights.values,
             "master": weights.master,

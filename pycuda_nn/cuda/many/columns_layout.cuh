@@ -51,17 +51,11 @@ struct Learned {
   __device__ __forceinline__ void read(const Update& u, int at) {
     read_master<1>(u.weight, u.master, at, &value);
     first = u.first[at];
-    second = 0.f;
-#if OPTIMIZER == 2
-    second = u.second[at];
-#endif
+    second = 0.f;  // of Adam, which is not covered
   }
   __device__ __forceinline__ void write(const Update& u, int at) const {
     write_master<1>(u.weight, u.master, at, &value);
     u.first[at] = first;
-#if OPTIMIZER == 2
-    u.second[at] = second;
-#endif
   }
   __device__ __forceinline__ void learn(const Update& u, float sum, float decay, float rate) {
     value = stepped(u, value, fmaf(decay, value, sum * (1.f / EXAMPLES)), first, second, rate);

@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from pycuda_nn.cuda.runtime.device import Facts
 
 _COLUMNS, _OUTPUTS = 16, 16  # of a block; of the network, padded
-_TILES, _MOST_WORKERS = (
-    (1, 3, 5, 7),
-    7,
-)  # tiles of 16 inputs of a warp, whose weights fit in registers
-_MOST_BLOCKS = 16  # of a cluster
-_LEAST_MULTIPROCESSORS = 6 * _MOST_BLOCKS  # of a GPU whose parts have room for such a cluster
+_TILES = (1, 3, 5, 7)  # of 16 inputs of a warp, whose weights fit in registers
+_MOST_WORKERS = 7
+_MOST_BLOCKS, _PORTABLE_BLOCKS = 16, 8  # of a cluster; of one that each Hopper GPU has room for
+_LEAST_MULTIPROCESSORS = 7 * _MOST_BLOCKS + 1  # of eight parts, one has room for the largest
+_MOST_LABELS, _MOST_ROUNDS = 16, 16  # of a warp; of a minibatch: both are unrolled code
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +52,13 @@ class ColumnsPlan:
     def threads(self) -> int:
         """Threads of a block."""
         return 32 * (self.workers + 1)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the unrolled code of a step compiles in seconds."""
+        rounds = -(-self.batch // 32)
+        share = -(-32 * rounds // self.blocks)
+        return rounds <= _MOST_ROUNDS and -(-share // (self.workers + 1)) <= _MOST_LABELS
 
     @property
     def shared_bytes(self) -> int:
@@ -92,13 +98,14 @@ def recognise(
     sizes = tuple(padded(width) for width in stack.sizes)
     capable = facts.compute_capability[0] == 9
     kinds = item_bytes == 2 and type(stack.loss) is Softmax
-    if not (capable and kinds and facts.multiprocessors >= _LEAST_MULTIPROCESSORS):
+    if not (capable and kinds):
         return NotCovered("this GPU, precision or loss is not supported by the column kernel")
     if stack.keeps_z or isinstance(recipe.optimizer, AdamHyper):
         return NotCovered("this activation or optimizer is not supported by the column kernel")
-    fits = len(sizes) == 3 and sizes[2] == _OUTPUTS and sizes[1] % _COLUMNS == 0
-    if not (fits and sizes[1] <= _MOST_BLOCKS * _COLUMNS):
-        return NotCovered("the layers are not supported by the column kernel")
+    is_large = facts.multiprocessors >= _LEAST_MULTIPROCESSORS
+    widest = _COLUMNS * (_MOST_BLOCKS if is_large else _PORTABLE_BLOCKS)
+    if not (len(sizes) == 3 and sizes[2] == _OUTPUTS and sizes[1] <= widest):
+        return NotCovered("the layers are not supported by the column kernel on this GPU")
     needed = -(-sizes[0] // 16)
     for tiles in _TILES:
         workers = -(-needed // tiles)
@@ -106,6 +113,7 @@ def recognise(
             sizes=sizes, width=stack.sizes[1], classes=stack.sizes[2], batch=recipe.batch_size,
             tiles=tiles, workers=workers,
         )  # fmt: skip
-        if workers <= _MOST_WORKERS and made.shared_bytes <= facts.shared_bytes:
+        fits = workers <= _MOST_WORKERS and made.shared_bytes <= facts.shared_bytes
+        if fits and made.is_short:
             return made
     return NotCovered("the rows of a minibatch are too large for the column kernel")

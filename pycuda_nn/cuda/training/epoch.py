@@ -20,7 +20,7 @@ from pycuda_nn.cuda.tiny.kernel import TinyKernel
 from pycuda_nn.network import Network
 
 STEPS_A_GRAPH = 8  # more steps are not faster
-STEPS_A_LAUNCH = 4096  # tens of milliseconds; other processes can use the GPU between launches
+STEPS_A_LAUNCH = 4096  # less than a second; other processes can use the GPU between launches
 _STEPS_TO_TIME, _ROUNDS_TO_TIME = 256, 4
 _THREADS = 256
 

@@ -76,7 +76,7 @@ def bring_back(job: TrialFolder, trial_id: int, folder: TrialFolder) -> None:
 def bring_files(job: TrialFolder, trial_id: int, folder: TrialFolder) -> None:
     """Copy the files that a host sent of a trial, such as a checkpoint; nothing if there are none.
 
-    The job must have ended, or the trial in it.
+    Files that a trial writes meanwhile are copied in part; those of a pruned one do not matter.
     """
     sent = remote_folder(job, trial_id)
     if _was_used(sent) and sent.files.is_dir() and not sent.files.is_symlink():
@@ -87,7 +87,8 @@ def drop_files(job: TrialFolder, trial_id: int) -> None:
     """Delete the files of a trial in the folder of its job, which it needs no more.
 
     They are those of earlier jobs, or copies: hard links keep the disk space of files that the
-    trial has replaced.
+    trial has replaced. As long as the job runs on a host without the directory, the queue can bring
+    them again.
     """
     sent = remote_folder(job, trial_id)
     if not (job.files.is_symlink() or sent.path.is_symlink()):

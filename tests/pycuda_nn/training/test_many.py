@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import pycuda_nn as nn
 from pycuda_nn.backends import load
 from pycuda_nn.errors import CheckpointError, ConfigError, DataError
+from pycuda_nn.layers import Activation, Dense
 from pycuda_nn.network import Network
 from pycuda_nn.training.facts import DataFacts
 
@@ -159,6 +161,17 @@ def test_the_end_of_a_training_reads_only_parameters(parts: Parts) -> None:
         wanted = nn.train(config, train, valid, backend="numpy")
         same(wanted, nn.train(config, train, valid, backend=NoState()))
         same(wanted, nn.train_many([config], train, valid, backend=NoState())[0])
+
+
+def test_a_layer_of_the_user_can_have_a_list(parts: Parts) -> None:
+    @dataclass(frozen=True)
+    class Scaled(Activation):
+        scales: list[float] = field(default_factory=lambda: [1.0, 2.0])
+
+    train, valid, _ = parts
+    network = Network((Dense(5, 8), Scaled("relu"), Dense(8, 3)))
+    result = nn.train(CONFIGS[0], train, valid, network=network, backend="numpy")
+    assert len(result.history) == 3
 
 
 def test_what_is_no_dataset_or_no_settings_is_named(parts: Parts) -> None:

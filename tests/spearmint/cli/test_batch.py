@@ -203,8 +203,12 @@ def test_a_batch_that_cannot_run_is_refused(
 
 
 def test_code_with_main_batch_only_says_what_to_add(make_experiment: MakeExperiment) -> None:
-    done = make_experiment("def main_batch(trials): ...\n").run("--max-broken=1")
-    assert "to call main_batch: --batch=8" in done.stdout + done.stderr
+    experiment = make_experiment("def main_batch(trials): ...\n")
+    done = experiment.run("--max-broken=1")
+    assert done.returncode == 2
+    assert "has no function main(job_id, params)" in done.stderr
+    assert "To call main_batch: --batch=8" in done.stderr
+    assert not (experiment.root / "jobs").exists()
 
 
 def test_batch_on_the_command_line_overrides_config_pb(experiment: ExperimentDir) -> None:

@@ -70,7 +70,8 @@ def test_a_bool_or_a_fraction_is_no_count_number_or_step(config: Path) -> None:
         for step in (True, 1.5, "1"):
             with pytest.raises(InputError, match="invalid step"):
                 search.report(asked, step, 0.25)
-        search.report(asked, 2.0, 0.25)
+        for step in (2.0, np.float32(3), np.int64(4)):
+            search.report(asked, step, 0.25)
         assert len(search.trials) == 1
         assert search.pending[0].id == asked.id
 

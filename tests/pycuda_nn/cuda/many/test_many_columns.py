@@ -73,11 +73,29 @@ def test_a_block_has_16_columns_and_a_warp_a_seventh_of_the_inputs() -> None:
         {"batch": 160},
         {"compute_capability": (8, 0)},
         {"multiprocessors": 60},
+        {"multiprocessors": 112},
+        {"sizes": (16, 16, 10), "batch": 512},
+        {"sizes": (16, 256, 10), "batch": 544},
     ],
     ids=str,
 )
 def test_other_trainings_are_not_covered(changes: dict[str, Any]) -> None:
     assert isinstance(plan(**changes), NotCovered)
+
+
+def test_a_part_of_a_gpu_has_room_for_eight_blocks() -> None:
+    assert isinstance(plan((784, 128, 10), multiprocessors=16), ColumnsPlan)
+    assert isinstance(plan((784, 129, 10), multiprocessors=16), NotCovered)
+    assert isinstance(plan(multiprocessors=114), ColumnsPlan)
+
+
+def test_the_unrolled_code_of_a_step_is_short() -> None:
+    for batch in range(1, 1200, 7):
+        for width in (16, 48, 256):
+            made = plan((16, width, 10), batch)
+            assert isinstance(made, NotCovered) or made.is_short
+    assert isinstance(plan((784, 16, 10)), ColumnsPlan)
+    assert isinstance(plan((64, 128, 10), 512), ColumnsPlan)
 
 
 @pytest.mark.skipif(NVCC is None, reason="this machine has no nvcc")

@@ -76,6 +76,20 @@ def main_batch(trials):
     assert [result(tmp_path, n)["value"] for n in (2, 3)] == [0.2, 0.3]
 
 
+def test_a_child_process_that_returns_tells_nothing(tmp_path: Path) -> None:
+    code = """
+import os
+def main_batch(trials):
+    child = os.fork()
+    if not child:
+        return [0.0, 0.0, 0.0]
+    os.waitpid(child, 0)
+    return [1.0, 2.0, 3.0]
+"""
+    run(tmp_path, code)
+    assert [result(tmp_path, n)["value"] for n in (1, 2, 3)] == [1.0, 2.0, 3.0]
+
+
 @pytest.mark.parametrize("returned", ["[1.0, 2.0]", "0.5", "{1: 0.5}", "'abc'", "iter('abc')"])
 def test_other_returned_values_are_the_reason_of_trials_without_a_result(
     tmp_path: Path, returned: str
@@ -89,7 +103,7 @@ def main_batch(trials):
     assert result(tmp_path, 1)["value"] == 1.0
     reason = result(tmp_path, 2)["reason"]
     assert reason.startswith("main_batch returned ")
-    assert reason.endswith(", expected a value for each of the 3 trials")
+    assert reason.endswith(", expected a list of 3 values, one for each trial")
 
 
 @pytest.mark.parametrize(
