@@ -88,8 +88,9 @@ def to_reports(values: Mapping[int, float]) -> dict[int, float]:
 
 
 def _step(step: object) -> int:
-    is_float = isinstance(step, numbers.Real) and not isinstance(step, numbers.Integral)
-    return int(step) if is_float and float(step).is_integer() else whole("step", step)
+    if isinstance(step, numbers.Real) and not isinstance(step, numbers.Integral):
+        return int(float(step)) if float(step).is_integer() else whole("step", step)
+    return whole("step", step)
 
 
 def whole(what: str, number: object) -> int:

@@ -76,7 +76,7 @@ def bring_back(job: TrialFolder, trial_id: int, folder: TrialFolder) -> None:
 def bring_files(job: TrialFolder, trial_id: int, folder: TrialFolder) -> None:
     """Copy the files that a host sent of a trial, such as a checkpoint; nothing if there are none.
 
-    Files that a trial writes meanwhile are copied in part; those of a pruned one do not matter.
+    A file that the trial is still writing can be copied in part.
     """
     sent = remote_folder(job, trial_id)
     if _was_used(sent) and sent.files.is_dir() and not sent.files.is_symlink():
