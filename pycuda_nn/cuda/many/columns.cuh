@@ -3,8 +3,8 @@
 //
 // A step: each block multiplies all rows of the minibatch by its columns, and its columns of the hidden
 // layer by their weights of the outputs. Each block sums these parts for its share of the rows, and
-// sends the gradients of their outputs to all. With them it updates its columns. Parts and
-// gradients are all that the blocks exchange; a barrier of the cluster follows each.
+// sends the gradients of their outputs to all, and their losses to the first block. With the gradients it
+// updates its columns. The blocks exchange nothing else; a barrier of the cluster follows each exchange.
 //
 // Warp w of the WORKERS has the same slice of the inputs in both products: nothing else reads its part
 // of the rows, and it fetches those of the next step as soon as it has multiplied them. The last warp
